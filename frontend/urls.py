@@ -20,6 +20,7 @@ SCREENS = (
     "incidents",
     "metrics",
     "onboarding",
+    "positions",
     "rules",
     "schemas",
     "scores",

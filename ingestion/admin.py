@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from ingestion.models import (
     BlockedInput,
     Capture,
+    CaptureHour,
     Commit,
     CopyLease,
     Finding,
@@ -146,6 +147,13 @@ class SchemaSubjectAdmin(_ReadOnlyAdmin):
 class TapServerAdmin(_ReadOnlyAdmin):
     list_display = ("address", "captured", "position", "event_at", "caught_up_at", "seen_at", "leased_by", "error")
     search_fields = ("address", "error")
+
+
+@admin.register(CaptureHour)
+class CaptureHourAdmin(_ReadOnlyAdmin):
+    list_display = ("copy", "start", "read", "logged", "is_partial")
+    list_filter = ("is_partial", "copy__data_center")
+    list_select_related = ("copy__dataset", "copy__data_center")
 
 
 @admin.register(Capture)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, cast
 
 from django.conf import settings
 
 from lakehub.catalog.lineage.missing_tables import SourceTurn
+from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.registry import Registry
 
@@ -54,6 +55,17 @@ class RowsInLake(Protocol):
     """How many records a table in the lake holds. Raises ValueError that says why they cannot be counted."""
 
     def __call__(self, uri: str) -> int: ...
+
+
+class LagLimit(Protocol):
+    """How far the copies of a dataset may be behind their source, by its tier or its own SLA."""
+
+    def __call__(self, dataset: Dataset) -> timedelta: ...
+
+
+def lag_limit(dataset: Dataset) -> timedelta:
+    bound = Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.LagLimit")
+    return cast("LagLimit", bound)(dataset)
 
 
 def rows_in_lake(uri: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+import time
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 
@@ -15,6 +16,7 @@ from ingestion.lake import commits, readers
 from ingestion.lake.timeline_changes import TimelineChanges
 from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
+from ingestion.positions import audit, behind
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
 from ingestion.runs.source_use import paused_runs
 from lakehub import wiring
@@ -24,6 +26,7 @@ from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.scratch import sweep_scratch
 
 WAKE_UP_EXPIRES_S = 5
+COUNTS_FOR_S = 120
 _timeline_changes = TimelineChanges()
 """Since this process began."""
 
@@ -70,6 +73,14 @@ def record_lake_commits() -> None:
 
 
 @shared_task
+def check_captured_copies() -> None:
+    """Which are behind for too long, and whether their commits have read what the log has. The log is counted for some minutes at most."""
+    behind.judge_lags(now=wiring.clock.now())
+    until = time.monotonic() + COUNTS_FOR_S
+    audit.count_due_hours(now=wiring.clock.now(), has_time=lambda: time.monotonic() < until)
+
+
+@shared_task
 def check_lineage() -> None:
     """Once a day: the newest lineage."""
     if (source := lineage_source()) is not None:
@@ -88,6 +99,7 @@ def prune_history() -> None:
     now = wiring.clock.now()
     retention.delete_old_runs(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.delete_old_commits(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.delete_old_capture_hours(now=now)
     retention.delete_old_touched_partitions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
     retention.delete_old_job_folders(launcher_folder(), now=now, wall=datetime.now(UTC))
     sweep_scratch()

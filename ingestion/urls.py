@@ -23,6 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/errors/counts", api.ErrorCountList.as_view(), name="error-counts"),
     path("datasets/<str:name>/errors/replay", api.ErrorReplay.as_view(), name="error-replay"),
     path("datasets/<str:name>/errors/<str:key>", api.ErrorRowDetail.as_view(), name="error-row"),
+    path("", include("ingestion.positions.urls")),
     path("schema-registry/", include("ingestion.schemas.urls")),
     path("", include("ingestion.schemas.subjects.urls")),
 ]

@@ -35,6 +35,7 @@ WAKEUPS = (
         at_most_every=timedelta(seconds=10),
     ),
     Wakeup("ingestion.tasks.request_clusterings", timedelta(minutes=1)),
+    Wakeup("ingestion.tasks.check_captured_copies", timedelta(minutes=5)),
     Wakeup("ingestion.tasks.check_lineage", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.check_tables", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.prune_history", timedelta(hours=1)),

@@ -107,6 +107,21 @@ def _measure_captures(registry: CollectorRegistry, *, now: datetime) -> None:
     failing.set(lag.failing_servers())
     stopped = Gauge("lakehub_captures_stopped", "Datasets whose changes are not captured any more", registry=registry)
     stopped.set(lag.stopped_captures())
+    took = Gauge(
+        "lakehub_change_lag_seconds",
+        "How long captured changes took from their source to the lake in this hour and the one before, by tier",
+        ["tier", "quantile"],
+        registry=registry,
+    )
+    for tier, counts in lag.change_lags(now=now).items():
+        for share in (0.5, 0.95):
+            if (span := counts.quantile(share)) is not None:
+                took.labels(str(tier), str(share)).set(span.total_seconds())
+    problems = Gauge(
+        "lakehub_captured_copies_with", "Captured copies with this finding", ["finding"], registry=registry
+    )
+    for kind, copies in lag.open_findings().items():
+        problems.labels(kind).set(copies)
 
 
 @login_not_required

@@ -245,6 +245,7 @@ LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 LAKEHUB_PORTS = {
     "accounts.DataCenters": "lakehub.catalog.data_centers:data_center_names",
     "ingestion.InputGate": "incidents.gate.input_gate:input_gate",
+    "ingestion.LagLimit": "quality.state.dataset_slas:lag_limit",
     "ingestion.RowsInLake": "quality.measuring.lake_rows:rows_in_lake",
     "ingestion.SourceTurn": "quality.measuring.slow_sources:connection_turn",
     "catalog.SchemaChangeObserver": "ingestion.lake.schema_changes:raise_schema_changed",

@@ -53,6 +53,7 @@ WORDS = {"subject": "{dataset} fails", "body": "{link}"}
 AS_MADE = f"{NOTHING}: it is as made"
 NOT_FOLLOWED = f"{NOTHING}: they do not follow it"
 NOT_PAUSED = f"{NOTHING}: it is not paused"
+NOT_CAPTURED = f"{NOTHING}: it is not captured"
 NOT_REBUILT = f"{NOTHING}: no rebuild is under way"
 ALONE = f"{NOTHING}: it answers, and changes nothing"
 OWN = f"{NOTHING}: of the browser or the person only"
@@ -205,6 +206,17 @@ TABLE = (
         "ingestion:run",
         {"data_center": "dc1", "rows": [{"error_key": f"{'0' * 64}-0"}]},
         f"{NOTHING}: no such row was rejected",
+        answers=(422,),
+    ),
+    Line("GET", "api/v1/datasets/<str:name>/capture-hours", READERS, "ingestion:read"),
+    Line("GET", "api/v1/datasets/<str:name>/positions", READERS, "ingestion:read", answers=(422,)),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/positions",
+        OWNERS,
+        "ingestion:run",
+        {"data_center": "dc1", "earliest": True, "why": "Again"},
+        NOT_CAPTURED,
         answers=(422,),
     ),
     Line("POST", "api/v1/datasets/<str:name>/pause", ACTORS, "ingestion:run", {"why": "It moves"}, "audit"),
@@ -466,6 +478,13 @@ TABLE = (
     Line("GET", "api/v1/*", READERS, "quality:read"),
     # -- forms of pages
     Line("POST", "datasets/<str:name>/rejected/replay", OWNERS, leaves=f"{NOTHING}: no row was chosen"),
+    Line(
+        "POST",
+        "datasets/<str:name>/positions/set",
+        OWNERS,
+        body={"data_center": "dc1", "to": "earliest", "why": "Again"},
+        leaves=NOT_CAPTURED,
+    ),
     Line("POST", "datasets/<str:name>/runs/<int:number>/start", ACTORS, leaves=f"{NOTHING}: it does not wait"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/retry", ACTORS, leaves=f"{NOTHING}: it has not failed"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/cancel", ACTORS, leaves="audit"),

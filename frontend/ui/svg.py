@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -113,3 +114,52 @@ def lanes(window: Interval, ticks: Sequence[tuple[datetime, str]], bars: Sequenc
         for at, bar in enumerate(bars)
     )
     return Lanes(name, width, _HEAD + 6 + len(drawn) * _LANE, marks, drawn, "; ".join(bar.label for bar in bars))
+
+
+Slot = tuple[float | None, float | None]
+"""A lower and an upper value; None: there is none."""
+
+
+@dataclass(frozen=True)
+class QuantileChart:
+    """Two values of 1 or more over equal slots of time, by their logarithms: the upper as an area, the lower as a line; where there is none, neither."""
+
+    name: str
+    width: int
+    height: int
+    areas: str
+    lines: str
+    levels: tuple[tuple[float, str], ...]
+    """(height, its value in words)"""
+    ticks: tuple[tuple[float, str], ...]
+    left: int
+    base: int
+
+
+_CHART_LEFT, _CHART_TOP, _CHART_BASE, _CHART_HEIGHT = 60, 8, 112, 134
+
+
+def quantile_chart(
+    slots: Sequence[Slot], ticks: Sequence[tuple[int, str]], label: Callable[[float], str], width: int, name: str
+) -> QuantileChart:
+    """`ticks`: the slot and its name. `label`: a value in words."""
+    top = max([4.0, *(upper for _, upper in slots if upper is not None)])
+    step = (width - _CHART_LEFT - 4) / len(slots)
+
+    def y(value: float) -> float:
+        share = math.log(max(1.0, value)) / math.log(top)
+        return round(_CHART_BASE - share * (_CHART_BASE - _CHART_TOP), 1)
+
+    areas, lines = [], []
+    for place, (lower, upper) in enumerate(slots):
+        start, end = round(_CHART_LEFT + place * step, 1), round(_CHART_LEFT + (place + 1) * step, 1)
+        if upper is not None:
+            areas.append(f"M{start} {_CHART_BASE}V{y(upper)}H{end}V{_CHART_BASE}Z")
+        if lower is not None:
+            goes_on = place > 0 and slots[place - 1][0] is not None
+            lines.append(f"V{y(lower)}H{end}" if goes_on else f"M{start} {y(lower)}H{end}")
+    levels = tuple((y(value), label(value)) for value in (1.0, math.sqrt(top), top))
+    marks = tuple((round(_CHART_LEFT + place * step, 1), text) for place, text in ticks)
+    return QuantileChart(
+        name, width, _CHART_HEIGHT, "".join(areas), "".join(lines), levels, marks, _CHART_LEFT, _CHART_BASE
+    )

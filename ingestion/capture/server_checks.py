@@ -27,6 +27,7 @@ _VARIABLES = (
     "gtid_binlog_pos",
     "binlog_expire_logs_seconds",
     "expire_logs_days",
+    "binlog_alter_two_phase",
     *_NEEDED,
 )
 _MIN_KEPT = timedelta(days=1)
@@ -98,6 +99,12 @@ def _warnings(facts: ServerFacts) -> Iterator[ServerProblem]:
     if facts.variables.get("log_slave_updates", "ON").upper() != "ON":
         yield ServerProblem(
             "`log_slave_updates` is OFF: if the server is a replica, what it replicates is not in its binlog. Set it to ON, or tap its source.",
+            is_warning=True,
+        )
+    if facts.variables.get("binlog_alter_two_phase", "OFF").upper() != "OFF":
+        yield ServerProblem(
+            "`binlog_alter_two_phase` is ON: each ALTER TABLE is in the binlog twice, and columns that change their names with each other are not told apart. "
+            "Set it to OFF.",
             is_warning=True,
         )
     if facts.filters:

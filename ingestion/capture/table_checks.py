@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
@@ -18,6 +18,12 @@ _FOREIGN_KEY = re.compile(
     re.MULTILINE,
 )
 _RULE = re.compile(r"ON (?:DELETE|UPDATE) (?:SET NULL|SET DEFAULT|CASCADE)")
+_TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_QUOTED_NAME = re.compile(r"`((?:[^`]|``)+)`")
+_GENERATED = sa.text(
+    "SELECT column_name, generation_expression FROM information_schema.columns "
+    "WHERE table_schema = :database AND table_name = :table AND generation_expression IS NOT NULL"
+)
 _BY_CURSOR = "Load it by its cursor column, from a connection with the plug-in `sql`"
 _KIND = sa.text(
     "SELECT table_schema, table_name, table_type, engine FROM information_schema.tables WHERE table_schema = :database AND table_name = :table"
@@ -42,6 +48,8 @@ class TableFacts:
     kind: str
     engine: str
     cascades: tuple[Cascade, ...] = ()
+    generated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By column that the server makes from others, the names in its expression."""
 
 
 def read_table_facts(connection: sa.Connection, database: str, table: str) -> TableFacts | None:
@@ -57,12 +65,19 @@ def read_table_facts(connection: sa.Connection, database: str, table: str) -> Ta
     # Its rights are those of reading; what information_schema has of foreign keys is shown to those only who may write.
     connection.exec_driver_sql("SET SESSION sql_mode = '', sql_quote_show_create = 1")
     definition = str(connection.exec_driver_sql(f"SHOW CREATE TABLE {_quoted(database)}.{_quoted(table)}").one()[1])
-    return TableFacts(database, table, kind, engine, tuple(cascades(definition)))
+    expressions = {str(name): str(expression) for name, expression in connection.execute(_GENERATED, named)}
+    generated = {name: named_columns(expression) for name, expression in expressions.items()}
+    return TableFacts(database, table, kind, engine, tuple(cascades(definition)), generated)
 
 
 def _quoted(name: str) -> str:
     """As the driver takes it in a statement without parameters, whatever quotes the server had when the connection was made."""
     return f"`{name.replace('`', '``')}`".replace("%", "%%")
+
+
+def named_columns(expression: str) -> tuple[str, ...]:
+    """As the server writes one, with each name in quotes."""
+    return tuple(match[1].replace("``", "`") for match in _QUOTED_NAME.finditer(_TEXT.sub("''", expression)))
 
 
 def cascades(definition: str) -> Iterator[Cascade]:

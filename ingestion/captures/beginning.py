@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ingestion.captures.hidden_columns import changed_columns, hidden_columns_of
 from ingestion.captures.records import begin_load, capture_of
 from ingestion.captures.servers import is_kafka, server_of
 from ingestion.models import Capture, JobKind, JobRun, TapServer
@@ -30,6 +31,9 @@ def why_load_waits(run: JobRun, *, has_table: bool) -> str | None:
         begin_load(capture, run.key)
     if capture.is_stopped:
         raise Refused(capture.stopped_why)
+    changed = changed_columns(capture, hidden_columns_of(feed)) if capture.is_captured else ""
+    if changed:
+        return f"The load begins when the tap knows of the columns that are left out, hashed or masked now: {changed}"
     return None if capture.is_captured else _why_not_yet(capture, feed.connection)
 
 

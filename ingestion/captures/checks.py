@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.conf import settings
 from sqlalchemy.exc import SQLAlchemyError
 
+from ingestion.capture.cell_checks import cell_table_problems
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.table_checks import read_table_facts, table_problems
@@ -16,24 +17,28 @@ from ingestion.changelog.kafka.address import read_address
 from ingestion.changelog.kafka.topics import is_topic_of_changelog
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.ports import CaptureFindings
+from lakehub.kernel.cells.cell_tables import NotCells, read_cell_object
 from lakehub.source_databases.engine import CannotOpen, error_text, open_database
 from lakehub.source_databases.urls import UnusableUrl, read_url, with_mariadb_driver
 from lakehub.source_topics.address import read_topics_url, with_port
 from lakehub.source_topics.kafka_url import UnusableKafkaUrl
 
 
-def capture_findings(url: str, table: str = "") -> CaptureFindings:
+def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> CaptureFindings:
     """The port `catalog.CaptureCheck`. `table`: `name` or `database.name`, or a topic; empty: the server alone is asked. Raises MetadataUnavailable."""
     if is_kafka(url):
         return CaptureFindings(of_table=tuple(_topic_problems(url, table)))
     url = with_mariadb_driver(url)
     try:
+        table, options = read_cell_object(table) if has_cells else (table, None)
         with open_database(url) as source:
             server = server_problems(read_server_facts(source.connection))
             database, name = named_table(table, read_url(url).address.database or "")
             facts = read_table_facts(source.connection, database, name) if table else None
             of_table = [] if facts is None else table_problems(facts, database, name)
-    except (CannotOpen, UnusableUrl) as problem:
+            if facts is not None and options is not None and not of_table:
+                of_table = cell_table_problems(source.connection, database, name, options)
+    except (CannotOpen, UnusableUrl, NotCells) as problem:
         raise MetadataUnavailable(str(problem)) from problem
     except SQLAlchemyError as problem:
         raise MetadataUnavailable(f"The server did not say how it is set up: {error_text(problem, url)}") from problem
@@ -41,6 +46,7 @@ def capture_findings(url: str, table: str = "") -> CaptureFindings:
         tuple(problem.text for problem in server if not problem.is_warning),
         tuple(problem.text for problem in server if problem.is_warning),
         tuple(of_table),
+        {} if facts is None else facts.generated,
     )
 
 

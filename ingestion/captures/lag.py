@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db.models import Count, F
 
-from ingestion.models import Capture, TapServer
+from ingestion.domain.lag import LagCounts
+from ingestion.lake.captured.hours import HOUR, hour_at
+from ingestion.lake.findings import CHANGES_SKIPPED, COPY_BEHIND, MESSAGES_UNACCOUNTED
+from ingestion.models import Capture, CaptureHour, Finding, TapServer
 
 
 def tap_lags(*, now: datetime) -> dict[int, timedelta]:
@@ -15,6 +19,22 @@ def tap_lags(*, now: datetime) -> dict[int, timedelta]:
     servers = TapServer.objects.filter(captured__gt=0)
     times = {server.pk: [at for at in (server.caught_up_at, server.event_at) if at is not None] for server in servers}
     return {number: max(now - max(known), timedelta()) for number, known in times.items() if known}
+
+
+def change_lags(*, now: datetime) -> dict[int, LagCounts]:
+    """By tier of the datasets, how long the changes took that came to the lake in this hour and the one before. One query."""
+    hours = CaptureHour.objects.filter(start__gte=hour_at(now) - HOUR, copy__dataset__offboarded_at=None)
+    lags: dict[int, LagCounts] = defaultdict(LagCounts)
+    for tier, counts in hours.values_list("copy__dataset__tier", "lags"):
+        lags[tier] += LagCounts.from_json(counts)
+    return dict(lags)
+
+
+def open_findings() -> dict[str, int]:
+    """Of captured copies, by kind: too far behind, changes left out, messages that were not read."""
+    kinds = (COPY_BEHIND, CHANGES_SKIPPED, MESSAGES_UNACCOUNTED)
+    counted = Finding.objects.filter(kind__in=kinds, cleared_at=None).values("kind").annotate(copies=Count("pk"))
+    return dict.fromkeys(kinds, 0) | {row["kind"]: row["copies"] for row in counted}
 
 
 def failing_servers() -> int:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.records import capture_of
 from ingestion.models import Capture
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Connection, Feed, FeedKind
-from lakehub.catalog.storages import is_captured
+from lakehub.catalog.storages import has_cells, is_captured
+from lakehub.kernel.cells.cell_tables import NotCells, read_cell_object
 from lakehub.source_databases.urls import DatabaseUrl, UnusableUrl, read_url, with_mariadb_driver
 from lakehub.source_topics.address import read_topics_url
 from lakehub.source_topics.kafka_url import UnusableKafkaUrl
@@ -74,11 +76,14 @@ def server_of(url: str) -> str:
 
 def captures_by_server() -> dict[str, list[PlannedCapture]]:
     """All that is to be captured, by `host:port`. Three queries; one more for each dataset that is new."""
-    urls = _urls()
+    connections = _connections()
     by_server: dict[str, list[PlannedCapture]] = defaultdict(list)
-    for feed in _captured_feeds(urls) if urls else ():
-        url, server = urls[feed.connection_id or 0]
-        by_server[server].append(_planned(feed, url))
+    for feed in _captured_feeds(connections) if connections else ():
+        connection = connections[feed.connection_id or 0]
+        try:
+            by_server[connection.server].append(_planned(feed, connection))
+        except NotCells:
+            continue  # whoever onboards or changes one is told
     return dict(by_server)
 
 
@@ -88,32 +93,43 @@ def _captured_feeds(connections: Collection[int]) -> list[Feed]:
     return [*live.select_related("dataset__team", "capture").order_by("pk")]
 
 
-def _urls() -> Mapping[int, tuple[str, str]]:
-    """By connection its URL and its server, without those that cannot be opened: whoever changes one is told."""
+@dataclass(frozen=True)
+class _CapturedConnection:
+    url: str = field(repr=False)
+    server: str
+    has_cells: bool
+
+
+def _connections() -> Mapping[int, _CapturedConnection]:
+    """By their ids, without those that cannot be opened: whoever changes one is told."""
     plugins = Connection.objects.values_list("plugin", flat=True).order_by("plugin").distinct()
     captured = [plugin for plugin in plugins if is_captured(plugin)]
-    urls = {}
+    known = {}
     for connection in Connection.objects.filter(plugin__in=captured) if captured else ():
         try:
-            urls[connection.pk] = connection.url, server_of(connection.url)
+            server = server_of(connection.url)
         except UnusableUrl:
             continue
-    return urls
+        known[connection.pk] = _CapturedConnection(connection.url, server, has_cells(connection.plugin))
+    return known
 
 
-def _planned(feed: Feed, url: str) -> PlannedCapture:
-    capture = feed.capture if hasattr(feed, "capture") else capture_of(feed)
-    database, table = _captured_object(feed, url)
-    spec = CaptureSpec(capture.topic, database, table, capture.load, tuple(feed.dataset.record_key))
+def _planned(feed: Feed, connection: _CapturedConnection) -> PlannedCapture:
+    """Raises NotCells."""
+    capture, url = feed.capture if hasattr(feed, "capture") else capture_of(feed), connection.url
+    text, cells = read_cell_object(feed.object) if connection.has_cells else (feed.object, None)
+    database, table = _captured_object(text, url)
+    key = tuple(feed.dataset.record_key)
+    spec = CaptureSpec(capture.topic, database, table, capture.load, key, hidden_columns_of(feed), cells)
     options = {name: str(feed.options[name]) for name in TOPIC_OPTIONS if name in feed.options} if is_kafka(url) else {}
     return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url, options)
 
 
-def _captured_object(feed: Feed, url: str) -> tuple[str, str]:
+def _captured_object(text: str, url: str) -> tuple[str, str]:
     """Database and table; a topic is in no database."""
     if is_kafka(url):
-        return "", feed.object
-    return named_table(feed.object, read_url(with_mariadb_driver(url)).address.database or "")
+        return "", text
+    return named_table(text, read_url(with_mariadb_driver(url)).address.database or "")
 
 
 def _address(target: DatabaseUrl) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -18,15 +19,23 @@ _LEFT = "The dataset was not captured for a while: it was off-boarded, or its fe
 
 
 def note_captured(
-    topic: str, load: int, *, since: str, table: str, changelog_from: Mapping[str, Mapping[str, int]] | None = None
+    topic: str,
+    load: int,
+    *,
+    since: str,
+    table: str,
+    columns: Mapping[str, Any],
+    changelog_from: Mapping[str, Mapping[str, int]] | None = None,
 ) -> None:
-    """From `since` on all changes of `table` are in the changelog: a GTID, or offsets. Whoever loads the dataset may begin now."""
-    begun = {
+    """From `since` on, a GTID or offsets, all changes of `table` are in the changelog, with `columns` hidden. Whoever loads the dataset may begin now."""
+    begun: dict[str, Any] = {
         "captured_load": load,
         "captured_from": since,
         "captured_table": table,
+        "captured_columns": columns,
         "changelog_from": changelog_from or {},
     }
+    begun["column_renames"] = {}
     Capture.objects.filter(topic=topic, load=load).update(**begun, stopped_load=0, stopped_why="")
 
 
@@ -58,7 +67,8 @@ def note_loaded(copy: DatasetCopy, load: int, *, now: datetime) -> None:
             return
         capture.incomplete_copies = [pk for pk in capture.incomplete_copies if pk != copy.pk]
         capture.save(update_fields=["incomplete_copies"])
-        findings.clear_findings(copy, findings.CAPTURE_STOPPED, now=now)
+        for kind in (findings.CAPTURE_STOPPED, findings.CHANGES_SKIPPED):
+            findings.clear_findings(copy, kind, now=now)
 
 
 def stop_left() -> int:

@@ -14,6 +14,7 @@ from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import KnownSchemas
 from ingestion.models import Capture, SchemaVersion
 from ingestion.schemas.captured_versions import subject_schema_of
+from ingestion.schemas.renamed_columns import notes_of
 from lakehub.catalog.models import Dataset
 
 
@@ -31,4 +32,7 @@ def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:
     schemas = tuple(map(subject_schema_of, versions))
     capture = Capture.objects.filter(topic=look.topic).first()
     load, begins_at = (look.load, {}) if capture is None else (capture.load, capture.changelog_from)
-    return replace(look, schemas=schemas, known=KnownSchemas(newest, now), load=load, begins_at=begins_at)
+    # Of another load nothing is known yet.
+    renames = notes_of(capture).column_renames() if capture is not None and capture.captured_load == load else ()
+    known = KnownSchemas(newest, now)
+    return replace(look, schemas=schemas, known=known, load=load, begins_at=begins_at, renames=renames)

@@ -71,6 +71,9 @@ class ChangelogReader(Protocol):
     def bounds(self, topic: str) -> Mapping[str, Bounds]:
         """By partition; none for a topic that nobody has written to."""
 
+    def offsets_at(self, topic: str, at: datetime) -> Offsets:
+        """By partition, the offset of the first message that was logged at that time or later; behind the last one where there is none."""
+
     def read(self, topic: str, offsets: Offsets) -> Iterator[Logged]:
         """All that was committed when it was called; ends there. Whoever has enough may close it before. Raises OffsetGone."""
 

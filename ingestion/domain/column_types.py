@@ -25,7 +25,7 @@ _KNOWN_NAMES = (*SIMPLE_TYPES, "decimal(10,2)", "array<string>", "map<string,str
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[<>,:]|decimal\(\s*[0-9]+\s*,\s*[0-9]+\s*\)|[^\s<>,:`()]+)")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WIDENINGS = {("int", "long"), ("float", "double")}
+_WIDENINGS = {("int", "long"), ("int", "double"), ("float", "double")}
 
 
 class UnknownType(ValueError):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fastavro import schemaless_writer
 
-from ingestion.domain.merging.events import ChangeEvent, Operation
+from ingestion.domain.merging.events import ChangeEvent, Operation, ReferenceKey
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
 from ingestion.heatpipe.plain_writing import append_bytes, append_long, append_text, micros_of, write_row
 from ingestion.heatpipe.row_keys import row_key_text
@@ -22,8 +22,9 @@ from lakehub.kernel.suggest import did_you_mean
 _NOT_ENCODABLE = (ValueError, TypeError, OverflowError, AttributeError, ArithmeticError)
 """What fastavro raises for a value that is not of its type."""
 _MAX_SHOWN = 200
-_NULL, _VALUE, _REFERENCE_IS_BYTES, _END_OF_LIST = 0, 2, 4, 0
-_ONE_ITEM, _NO_TEXT = b"\x02", b"\x00"
+_LONG = 2**63
+_NULL, _VALUE, _REFERENCE_IS_LONG, _REFERENCE_IS_BYTES, _END_OF_LIST = 0, 2, 2, 4, 0
+_ONE_ITEM = b"\x02"
 _DELETED, _CHANGED = b"\x01\x00", b"\x00\x00"
 """Whether the row is gone, and no `force_update`."""
 
@@ -76,16 +77,15 @@ class Encoder:
     def _plainly(self, event: ChangeEvent, source_column: str, mended: Mended | None) -> Message | None:
         """None: something about it is to be written, or refused, by whoever knows all types."""
         values = event.values
-        has_all = values.keys() == self.schema.checks.keys()
-        is_plain = not (source_column or mended or event.force_update) and (has_all or values.keys() == self._key_names)
-        if not is_plain or type(event.reference_key) is not bytes or not self._has_key(event):
+        is_plain = not (mended or event.force_update) and values.keys() <= self.schema.checks.keys()
+        reference = _reference_bytes(event.reference_key)
+        if not is_plain or reference is None or not self._has_key(event):
             return None
         row_key = row_key_text(event.row_key).encode()
         out = bytearray(header(self.schema.schema_id))
         append_bytes(out, row_key)
-        out.append(_REFERENCE_IS_BYTES)
-        append_bytes(out, event.reference_key)
-        self._append_carried(out, event, has_all=has_all)
+        out += reference
+        self._append_carried(out, event, source_column, reference)
         out += self._source_bytes
         append_long(out, micros_of(self.clock()) // 1_000)
         if event.source_committed_at is None:
@@ -103,21 +103,18 @@ class Encoder:
         keys = zip(self.key_columns, event.row_key, strict=True)
         return all(value is not None and event.values.get(name) == value for name, value in keys)
 
-    def _append_carried(self, out: bytearray, event: ChangeEvent, *, has_all: bool) -> None:
-        if not has_all:
-            assert isinstance(event.reference_key, bytes)
-            out += _ONE_ITEM + _NO_TEXT
-            out.append(_REFERENCE_IS_BYTES)
-            append_bytes(out, event.reference_key)
-            append_long(out, len(event.values))
-            for name in event.values:
-                append_text(out, name)
+    def _append_carried(self, out: bytearray, event: ChangeEvent, source_column: str, reference: bytes) -> None:
+        carried = () if len(event.values) == len(self.schema.checks) else tuple(event.values)
+        if carried or source_column:
+            out += _ONE_ITEM
+            append_text(out, source_column)
+            out += reference
+            if carried:
+                append_long(out, len(carried))
+                for name in carried:
+                    append_text(out, name)
             out.append(_END_OF_LIST)
         out.append(_END_OF_LIST)
-
-    @cached_property
-    def _key_names(self) -> frozenset[str]:
-        return frozenset(self.key_columns)
 
     @cached_property
     def _source_bytes(self) -> bytes:
@@ -177,6 +174,20 @@ class Encoder:
                 shown = _shown(row[name])
                 return UnfitEvent(Defect.TYPE, f"`{name}` is {shown}, which does not fit its type: {reason}", name)
         return UnfitEvent(Defect.CORRUPT, f"The event's metadata cannot be encoded: {problem}")
+
+
+def _reference_bytes(key: ReferenceKey | None) -> bytes | None:
+    """As a reference key is written; None: it is none that can be."""
+    out = bytearray()
+    if type(key) is bytes:
+        out.append(_REFERENCE_IS_BYTES)
+        append_bytes(out, key)
+    elif type(key) is int and -_LONG <= key < _LONG:
+        out.append(_REFERENCE_IS_LONG)
+        append_long(out, key)
+    else:
+        return None
+    return bytes(out)
 
 
 def _shown(value: Any) -> str:

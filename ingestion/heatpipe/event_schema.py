@@ -5,7 +5,7 @@ An event may carry some columns only. Avro has no absent fields, so `changelog_c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ingestion.domain.column_types import ArrayOf, ColumnType, MapOf, Plain, StructOf, parse_type
@@ -26,8 +26,9 @@ _PLAIN: Mapping[str, Any] = {
 }
 
 
-def event_schema(subject: str, row: Schema) -> AvroSchema:
-    """`subject` names the dataset, and is kept as it is in the property `subject`. `row`: the columns of the table, with names that Avro takes."""
+def event_schema(subject: str, row: Schema, aliases: Mapping[str, Sequence[str]] | None = None) -> AvroSchema:
+    """`subject` names the dataset, and is kept as it is in the property `subject`. `row`: the columns of the table, with names that Avro takes.
+    `aliases`: by column the names that it had before."""
     return {
         "type": "record",
         "name": "Event",
@@ -35,7 +36,7 @@ def event_schema(subject: str, row: Schema) -> AvroSchema:
         "subject": subject,
         "fields": [
             {"name": "metadata", "type": METADATA},
-            {"name": "row", "type": {"type": "record", "name": "Row", "fields": list(_fields(row))}},
+            {"name": "row", "type": {"type": "record", "name": "Row", "fields": list(_fields(row, aliases or {}))}},
         ],
     }
 
@@ -45,10 +46,11 @@ def row_schema(event: AvroSchema) -> AvroSchema:
     return next(field["type"] for field in event["fields"] if field["name"] == "row")
 
 
-def _fields(row: Schema) -> Iterable[AvroSchema]:
+def _fields(row: Schema, aliases: Mapping[str, Sequence[str]]) -> Iterable[AvroSchema]:
     for column in row:
         avro = avro_of_type(parse_type(column.type), f"Row_{column.name}")
-        yield {"name": column.name, "type": ["null", avro], "default": None}
+        field = {"name": column.name, "type": ["null", avro], "default": None}
+        yield field | ({"aliases": [*aliases[column.name]]} if aliases.get(column.name) else {})
 
 
 def is_plain(row: Any, depth: int = 0) -> bool:

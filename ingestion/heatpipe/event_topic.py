@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
+from ingestion.changelog import CHANGELOGS, Bounds, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
+from ingestion.domain.merging.column_renames import ColumnRename, renamed_columns, renames_of_text, renames_to_text
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.reading import (
     ERRORS_SUFFIX,
@@ -22,6 +23,8 @@ from ingestion.heatpipe.reading import (
 )
 from ingestion.heatpipe.subject_schema import SubjectSchema
 
+_CLOCKS_APART = timedelta(minutes=1)
+"""So far those of two writers of a topic may be from each other: its messages are about in the order of their times."""
 TopicPosition = Mapping[str, Mapping[str, int]]
 """By topic the offsets to read on from: of the events, and of what could not be encoded."""
 
@@ -41,6 +44,8 @@ class EventTopic:
     """Which load of the dataset the changes are captured for: between two there may be a gap."""
     begins_at: TopicPosition = field(default_factory=dict)
     """From where on they are that load's, for whoever reads nothing else."""
+    renames: tuple[ColumnRename, ...] = ()
+    """Of columns of the table since that began, the oldest first."""
 
     def as_options(self) -> dict[str, str]:
         schemas = [{"id": each.schema_id, "version": each.version, "avro": each.avro} for each in self.schemas]
@@ -54,6 +59,7 @@ class EventTopic:
             "retention_s": str(self.retention_s),
             "load": str(self.load),
             "begins_at": json.dumps(self.begins_at),
+            "renames": renames_to_text(self.renames),
         }
 
     @classmethod
@@ -64,10 +70,9 @@ class EventTopic:
         ]
         known = KnownSchemas(int(options["newest_schema"]), datetime.fromisoformat(options["schemas_at"]))
         retention_s, load = float(options["retention_s"]), int(options["load"])
-        begins_at = json.loads(options["begins_at"])
-        return cls(
-            options["changelog"], options["changelog_url"], topic, tuple(schemas), known, retention_s, load, begins_at
-        )
+        begins_at, renames = json.loads(options["begins_at"]), renames_of_text(options.get("renames", "[]"))
+        url = options["changelog_url"]
+        return cls(options["changelog"], url, topic, tuple(schemas), known, retention_s, load, begins_at, renames)
 
     @cached_property
     def _log(self) -> Changelog:
@@ -93,25 +98,61 @@ class EventTopic:
 
     @cached_property
     def columns_of(self) -> Mapping[int, tuple[str, ...]]:
-        """By version the columns of a row."""
-        return {schema.version: schema.columns for schema in self.event_schemas}
+        """By version the columns of a row, also those that were renamed since: what was written before has these too."""
+        return {schema.version: renamed_columns(schema.columns, self.renames) for schema in self.event_schemas}
 
     @cached_property
     def event_schemas(self) -> tuple[SubjectSchema, ...]:
         """Whoever may register under the subject may have registered others, too. The oldest first."""
         return tuple(sorted((each for each in self.schemas if each.is_event), key=lambda each: each.version))
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The topic of the events, and the one beside it."""
+        return self.topic, self.topic + ERRORS_SUFFIX
+
+    def kept(self) -> Mapping[str, Mapping[str, Bounds]]:
+        """By topic and partition, what is there now."""
+        return {name: self.reader.bounds(name) for name in self.names}
+
     def end(self) -> TopicPosition:
         """Behind what is there now."""
-        return {
-            name: {partition: bounds.next for partition, bounds in self.reader.bounds(name).items()}
-            for name in (self.topic, self.topic + ERRORS_SUFFIX)
-        }
+        return {name: {part: bounds.next for part, bounds in parts.items()} for name, parts in self.kept().items()}
+
+    def at(self, time: datetime) -> TopicPosition:
+        """The first messages that were logged then or later."""
+        return {name: dict(self.reader.offsets_at(name, time)) for name in self.names}
+
+    def count(self, start: datetime, end: datetime) -> int:
+        """How many messages were logged in `[start, end)`: they are read for it. Raises OffsetGone."""
+        return sum(self._count_in(name, start, end) for name in self.names)
+
+    def _count_in(self, name: str, start: datetime, end: datetime) -> int:
+        ends = self.reader.offsets_at(name, end + _CLOCKS_APART)
+        messages = self.reader.read(name, self.reader.offsets_at(name, start - _CLOCKS_APART))
+        left, counted = {part for part, offset in ends.items()}, 0
+        for message in messages:
+            if message.offset >= ends.get(message.partition, 0):
+                left.discard(message.partition)
+            elif start <= message.logged_at < end:
+                counted += 1
+            if not left:
+                break
+        getattr(messages, "close", lambda: None)()
+        return counted
+
+    def logged_at(self, name: str, partition: str, offset: int) -> datetime | None:
+        """Of the first message from there on; None: there is none. Raises OffsetGone."""
+        ends = {part: bounds.next for part, bounds in self.reader.bounds(name).items()}
+        messages = self.reader.read(name, {**ends, partition: offset})
+        try:
+            return next((message.logged_at for message in messages), None)
+        finally:
+            getattr(messages, "close", lambda: None)()
 
     def lag(self, position: TopicPosition) -> int:
         """How many messages are there that were not read."""
-        names = (self.topic, self.topic + ERRORS_SUFFIX)
-        return sum(sum(lag_of(self.reader, name, position.get(name, {})).values()) for name in names)
+        return sum(sum(lag_of(self.reader, name, position.get(name, {})).values()) for name in self.names)
 
     def read(self, position: TopicPosition, decoder: Decoder, limits: EventLimits) -> tuple[TopicBatch, TopicPosition]:
         """What one commit takes, and where to read on. Raises OffsetGone."""
@@ -122,5 +163,6 @@ class EventTopic:
         rejected = read_rejected(self.reader, self.topic, position.get(errors, {}), limits=limits)
         after: dict[str, Any] = {self.topic: batch.offsets, errors: rejected.offsets}
         batch.broken += rejected.broken
+        batch.logged_hours += rejected.logged_hours
         batch.has_more = batch.has_more or rejected.has_more
         return batch, after

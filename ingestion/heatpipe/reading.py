@@ -5,9 +5,10 @@ Beside a topic lies another one, with what its producer could not encode: the ro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from ingestion.changelog import Bounds, ChangelogReader, Logged, Offsets
 from ingestion.heatpipe.broken_message import BrokenMessage, Defect
@@ -58,6 +59,11 @@ class TopicBatch:
     offsets: dict[str, int] = field(default_factory=dict)
     has_more: bool = False
     waits_for_schema: int | None = None
+    logged_hours: Counter[str] = field(default_factory=Counter)
+    """How many of the messages were logged in which hour: `2026-11-16T05`, in UTC."""
+
+    def count(self, message: Logged) -> None:
+        self.logged_hours[hour_of(message.logged_at)] += 1
 
     @property
     def read(self) -> int:
@@ -99,9 +105,14 @@ def read_events(
         _decode(topic, message, decoder, batch)
         taken += len(message.value or b"")
         batch.offsets[message.partition] = message.offset + 1
+        batch.count(message)
     else:
         batch.pass_gaps(ends)
     return batch
+
+
+def hour_of(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H}"
 
 
 def _decode(topic: str, message: Logged, decoder: Decoder, batch: TopicBatch) -> None:
@@ -122,6 +133,7 @@ def read_rejected(log: ChangelogReader, topic: str, offsets: Offsets, *, limits:
         taken += len(message.value or b"")
         batch.broken.append(BrokenEvent(name, message, _told_problem(message)))
         batch.offsets[message.partition] = message.offset + 1
+        batch.count(message)
     else:
         batch.pass_gaps(ends)
     return batch

@@ -51,6 +51,12 @@ class SubjectSchema:
     def columns(self) -> tuple[str, ...]:
         return tuple(self.fields)
 
+    @property
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """By column that has had other names, which."""
+        fields = row_schema(self.avro)["fields"]
+        return {field["name"]: tuple(field["aliases"]) for field in fields if field.get("aliases")}
+
     @cached_property
     def row_columns(self) -> Schema:
         """Of the table whose rows it describes."""

@@ -18,6 +18,8 @@ from django.db.models.functions import Coalesce
 from ingestion.domain.checkpoint import run_of_commit
 from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.lake import findings
+from ingestion.lake.captured import hours
+from ingestion.lake.captured.skipped_changes import note_skipped
 from ingestion.lake.misplaced_rows import (
     MAX_NAMED_VALUES,
     report_more_unreadable_values,
@@ -100,6 +102,8 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
             return None
         if is_of_load:
             load_parts.forget_parts(commit, lake_commit)
+        if is_of_load or hours.NOTED & lake_commit.run.keys():
+            hours.note_commit(commit, lake_commit, now=now)
         own_rows = merge_into_rows(commit, touches.now) if (is_merged := _is_merged(commit)) else touches.now
         TouchedPartition.objects.bulk_create(
             TouchedPartition(
@@ -158,6 +162,8 @@ def _raise_findings(
         findings.raise_finding(
             copy, findings.ROWS_UNACCOUNTED, over, f"Commit {commit.instant}: {problem}.", at, now=now
         )
+    if skipped := lake_commit.run.get("log_move", {}).get("skipped"):
+        note_skipped(copy, skipped, commit.instant, now=now)
     _judge_cursors(copy, lake_commit.run, at, now)
     _judge_index_limitation(copy, lake_commit.run.get("index_limitation"), at, now)
     conflicts = lake_commit.run.get("schema", {}).get("conflicts", [])

@@ -29,6 +29,13 @@ INDEX_WRONG = "index_wrong"
 CAPTURE_STOPPED = "capture_stopped"
 """Changes of the dataset are not captured from its server any more, or cannot be: the copy stays as it was then."""
 
+COPY_BEHIND = "copy_behind"
+"""Changes of a captured dataset are on their way for longer than its tier allows."""
+MESSAGES_UNACCOUNTED = "messages_unaccounted"
+"""The changelog has another number of messages of an hour than the commits of a copy have read."""
+CHANGES_SKIPPED = "changes_skipped"
+"""A person has set the position of a copy in the changelog forward: what lies between is missing there."""
+
 
 def raise_finding(
     copy: DatasetCopy, kind: str, over: Interval, message: str, detail: dict[str, Any], *, now: datetime

@@ -25,9 +25,14 @@ def lag_of_copy(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     # What a look of a follow run has seen is told a minute later at most.
     every = max(copy.dataset.feed.every, TELL_EVERY)
     is_log = is_captured_feed(copy.dataset.feed_or_none)
-    looked_at = _followed_upto(copy) if is_log else complete_upto(copy)
-    known_at = None if looked_at is None else captured_upto(copy, looked_at)
+    known_at = captured_complete_upto(copy) if is_log else complete_upto(copy)
     return lag(complete_upto=known_at, every=every, now=now)
+
+
+def captured_complete_upto(copy: DatasetCopy) -> datetime | None:
+    """Of a captured dataset: what was committed in the source before is here, however long ago that was. None: it is not known."""
+    looked_at = _followed_upto(copy)
+    return None if looked_at is None else captured_upto(copy, looked_at)
 
 
 def complete_upto(copy: DatasetCopy) -> datetime | None:

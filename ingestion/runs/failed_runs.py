@@ -20,7 +20,7 @@ def right_to_retry(kind: str) -> str:
     """What it takes to ask for such a job again: as much as to ask for it."""
     if kind in DESTRUCTIVE_KINDS:
         return "offboard"
-    return "onboard" if kind == JobKind.REPLAY else "rerun"
+    return "onboard" if kind in (JobKind.REPLAY, JobKind.SET_POSITION) else "rerun"
 
 
 def unresolved_failures(datasets: Collection[int]) -> QuerySet[JobRun]:
@@ -51,7 +51,9 @@ def retry_run(run: JobRun, *, actor: str, now: datetime) -> JobRun:
                 f"Run {run.pk} of {run.copy} did not fail last, or was tried again already. Nothing was changed."
             )
         replay = ReplayRequest.objects.filter(run=run).first()
-        return job_runs.request_run(run.copy, run.kind, run.params, asked_by=actor, now=now, replay=replay)
+        return job_runs.request_run(
+            run.copy, run.kind, run.params, asked_by=actor, now=now, replay=replay, is_checked=True
+        )
 
 
 def _with_copies(runs: QuerySet[JobRun]) -> QuerySet[JobRun]:

@@ -35,6 +35,10 @@ READY = (JobState.QUEUED, JobState.WAITING)
 PENDING = (*READY, JobState.PAUSED)
 """Not at work: these can be cancelled."""
 ACTIVE = (*PENDING, JobState.RUNNING)
+_NEEDS_POSITION = (
+    "To set the position of a copy, say where to and why: on the page Positions of the dataset, "
+    "by `POST /api/v1/datasets/{name}/positions`, or by `manage.py positions {name}`."
+)
 MAX_WAITING_REQUESTS = 20
 """Of one copy, that people asked for: they run one after the other, and other copies wait behind them."""
 _MAX_CLAIM_CANDIDATES = 50
@@ -46,11 +50,12 @@ _KINDS_ON_A_TABLE = (
     JobKind.DELETE,
     JobKind.REPLAY,
     JobKind.CLUSTER,
+    JobKind.SET_POSITION,
     JobKind.VERIFY_INDEX,
     JobKind.REBUILD_INDEX,
 )
-_ONCE_IN_THE_QUEUE = (JobKind.VERIFY_INDEX, JobKind.REBUILD_INDEX)
-"""One that has not begun sees all that was written before it was asked for."""
+_ONCE_IN_THE_QUEUE = (JobKind.VERIFY_INDEX, JobKind.REBUILD_INDEX, JobKind.SET_POSITION)
+"""One that has not begun sees all that was written before it was asked for; of two places one is to hold."""
 _NEEDS_ROWS = (
     "A replay needs the rejected rows to try again: choose them on the page Rejected rows of the dataset, "
     "by `POST /api/v1/datasets/{name}/errors/replay`, or by `manage.py replay_errors {name}`."
@@ -65,17 +70,20 @@ def request_run(
     asked_by: str,
     now: datetime,
     replay: ReplayRequest | None = None,
+    is_checked: bool = False,
 ) -> JobRun:
     """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already, or too many wait.
 
     A person's job on a copy without a table is refused. Where the copy's bootstrap was given up, an incremental or a backfill
     becomes the bootstrap that loads all of it: the schedule would ask for that only after the feed's interval.
-    `replay`: the rows of a replay; they are stored with the run.
+    `replay`: the rows of a replay; they are stored with the run. `is_checked`: whoever asks for another position may, and has said why.
     """
     if kind not in JobKind.values:
         raise Refused(f"There is no job of the kind `{kind}`.{did_you_mean(kind, JobKind.values)}")
     if kind == JobKind.REPLAY and replay is None:
         raise Refused(_NEEDS_ROWS.format(name=copy.dataset.name))
+    if kind == JobKind.SET_POSITION and not is_checked:
+        raise Refused(_NEEDS_POSITION.format(name=copy.dataset.name))
     _check_request(copy, kind, params or {})
     if kind in _ONCE_IN_THE_QUEUE and JobRun.objects.filter(copy=copy, kind=kind, state__in=PENDING).exists():
         raise Conflict(f"A {kind} of {copy} waits already; nothing was changed.")

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from ingestion.capture.tap.hidden_columns import KEY_OPTION, HiddenColumns
 from ingestion.captures.beginning import is_captured_feed
+from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.topics import topic_to_look_at, topic_to_read
 from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
@@ -22,6 +24,7 @@ from ingestion.spark.contract.spec import (
     ClusterSpec,
     DeleteSpec,
     JobSpec,
+    LogMoveSpec,
     PartitionSpec,
     ReplaySpec,
     SourceSpec,
@@ -33,6 +36,7 @@ from lakehub.catalog.storages import is_captured
 from lakehub.kernel.errors import Busy, Refused
 
 SOURCE_URL_VARIABLE, CHANGELOG_URL_VARIABLE = "LAKEHUB_SOURCE_URL", "LAKEHUB_CHANGELOG_URL"
+HASH_KEY_VARIABLE = "LAKEHUB_HASH_KEY"
 MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
 BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
@@ -40,6 +44,8 @@ BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
 has others to follow."""
 BATCH_DEADLINE_S = 180.0
 """After how long a batch is stopped wherever it is: a large file, or many rows that share a value of the cursor, are read in one piece."""
+_KINDS_IN_A_LOG = (JobKind.REPLAY, JobKind.SET_POSITION)
+"""They have to do with the changelog of a captured dataset, and not with its table."""
 BATCH_SEPARATOR = "."
 """Between the key of a follow run and the batch, in the id of a job."""
 _REMEDIES = {
@@ -61,7 +67,7 @@ def job_spec_of(
     feed = copy.dataset.feed_or_none
     kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
     check_source(copy.dataset, kind)
-    reads = kind in READING_KINDS or (kind == JobKind.REPLAY and is_captured_feed(feed))
+    reads = kind in READING_KINDS or (kind in _KINDS_IN_A_LOG and is_captured_feed(feed))
     connection = feed.connection if feed is not None and reads else None
     options = checked_options({} if feed is None else feed.options)
     if run.kind == JobKind.FOLLOW:
@@ -69,17 +75,19 @@ def job_spec_of(
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     topic = _topic(copy.dataset, connection, is_look=is_look, now=now - ahead)
-    secrets = {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
+    hidden = HiddenColumns() if feed is None or topic is None else hidden_columns_of(feed)
+    secrets = _secrets(connection, topic, hidden)
     spec = JobSpec(
         run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
         kind=kind,
         table=table_spec_of(copy, options, retention_hours=kept_h),
-        source=None if feed is None or connection is None else _source_spec(feed, connection, options, topic),
+        source=None if feed is None or connection is None else _source_spec(feed, connection, options, topic, hidden),
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
         delete=_delete_spec(params) if run.kind == JobKind.DELETE else None,
         replay=_replay_spec(run) if run.kind == JobKind.REPLAY else None,
+        log_move=_log_move_spec(params) if run.kind == JobKind.SET_POSITION else None,
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
         replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
@@ -87,7 +95,14 @@ def job_spec_of(
         lease_wait_s=BATCH_LEASE_WAIT_S if run.kind == JobKind.FOLLOW else None,
         one_commit=run.kind == JobKind.FOLLOW,
     )
-    return spec, secrets if topic is None else secrets | {CHANGELOG_URL_VARIABLE: topic.url}
+    return spec, secrets
+
+
+def _secrets(connection: Connection | None, topic: EventTopic | None, hidden: HiddenColumns) -> dict[str, str]:
+    url = "" if connection is None else connection.url
+    log_url = "" if topic is None else topic.url
+    secrets = {SOURCE_URL_VARIABLE: url, CHANGELOG_URL_VARIABLE: log_url, HASH_KEY_VARIABLE: hidden.key}
+    return {name: secret for name, secret in secrets.items() if secret}
 
 
 def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_hours: int) -> TableSpec:
@@ -171,19 +186,23 @@ def _topic(dataset: Dataset, connection: Connection | None, *, is_look: bool, no
     return topic_to_look_at(dataset) if is_look else topic_to_read(dataset, now=now)
 
 
-def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any], topic: EventTopic | None) -> SourceSpec:
+def _source_spec(
+    feed: Feed, connection: Connection, options: dict[str, Any], topic: EventTopic | None, hidden: HiddenColumns
+) -> SourceSpec:
     # Its URL may have a password.
     topic_options = (
         {} if topic is None else {name: text for name, text in topic.as_options().items() if name != "changelog_url"}
     )
+    refs = {} if topic is None else {"changelog_url": f"env:{CHANGELOG_URL_VARIABLE}"}
+    refs |= {KEY_OPTION: f"env:{HASH_KEY_VARIABLE}"} if hidden.key else {}
     return SourceSpec(
         plugin=connection.plugin,
         url_ref=f"env:{SOURCE_URL_VARIABLE}",
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options["overlap_s"]),
-        options=topic_options,
-        option_refs={} if topic is None else {"changelog_url": f"env:{CHANGELOG_URL_VARIABLE}"},
+        options=topic_options | hidden.as_options(),
+        option_refs=refs,
         # By the limit of the connection, of which the job does not know; its own pace it minds itself.
         chunk_rows=piece_rows(int(options["chunk_rows"]), connection.rows_per_s),
         commit_rows=int(options["commit_rows"]),
@@ -196,6 +215,10 @@ def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any], to
 
 def _delete_spec(params: dict[str, Any]) -> DeleteSpec:
     return DeleteSpec(keys=tuple(tuple(map(str, key)) for key in params.get("keys", ())), share=params.get("share"))
+
+
+def _log_move_spec(params: dict[str, Any]) -> LogMoveSpec:
+    return LogMoveSpec(params["offsets"], may_skip=params.get("may_skip", False))
 
 
 def _replay_spec(run: JobRun) -> ReplaySpec:

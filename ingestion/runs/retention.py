@@ -11,7 +11,8 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, Subquery
 
-from ingestion.models import Commit, JobRun, JobState, TouchedPartition
+from ingestion.lake.captured import hours
+from ingestion.models import CaptureHour, Commit, JobRun, JobState, TouchedPartition
 from ingestion.runs.job_specs import run_key_of
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT
 from lakehub.db.batch_delete import delete_old_rows
@@ -83,6 +84,11 @@ def delete_old_commits(*, now: datetime, retention: timedelta) -> int:
     beyond = Q(completed_at__lt=Subquery(newest[COMMITS_KEPT - 1 : COMMITS_KEPT]))
     touched = Exists(TouchedPartition.objects.filter(commit=OuterRef("pk")))
     return delete_old_rows(Commit.objects.all(), age="completed_at", before=now - retention, where=beyond & ~Q(touched))
+
+
+def delete_old_capture_hours(*, now: datetime) -> int:
+    """How long changes took, and what was counted of the log, by copy and hour."""
+    return delete_old_rows(CaptureHour.objects.all(), age="start", before=now - hours.KEPT)
 
 
 def delete_old_touched_partitions(*, now: datetime, retention: timedelta) -> int:

@@ -1,21 +1,24 @@
 """The versions of the events of captured tables: whoever captures a table asks for the version that has its columns, and a new one is registered.
 
-A column that the table has no more stays in the schema, and is null from then on; one that is narrower than it was keeps its wider type.
+A column that the table has no more stays in the schema, and is null from then on; one that is narrower than it was keeps its wider type; one that has got
+another name is a new one with the old name among its aliases.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.tap.captured_table import NotCaptured
 from ingestion.domain.schema import Schema, evolve_schema
 from ingestion.heatpipe.event_schema import event_schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
+from ingestion.schemas.renamed_columns import keep_renames, note_changes, seen_renames
 from lakehub.accounts.models import Team
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
@@ -45,9 +48,20 @@ class CapturedVersions:
             raise NotCaptured(
                 f"The table of {subject} has other columns than before: {unfit_names_text(unfit)} Give the column its old name again, or load the table under another name."
             )
-        if newest is not None and evolution.target == stored:
+        renames = seen_renames(subject, stored, columns)
+        if newest is not None and evolution.target == stored and not renames:
+            keep_renames(subject, columns, {})
             return newest
-        return self._register(subject, evolution.target)
+        aliases = {} if newest is None else newest.aliases
+        aliases |= {
+            new: (*aliases.get(new, ()), old) for new, old in renames.items() if old not in aliases.get(new, ())
+        }
+        version = self._register(subject, evolution.target, aliases)
+        keep_renames(subject, columns, renames)
+        return version
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        note_changes(subject, sequence, changes)
 
     def newest(self, subject: str) -> SubjectSchema | None:
         """None: there is no version yet."""
@@ -56,8 +70,8 @@ class CapturedVersions:
         except NotFound:
             return None
 
-    def _register(self, subject: str, columns: Schema) -> SubjectSchema:
-        text = json.dumps(event_schema(subject, columns))
+    def _register(self, subject: str, columns: Schema, aliases: Mapping[str, Sequence[str]]) -> SubjectSchema:
+        text = json.dumps(event_schema(subject, columns, aliases))
         try:
             version = registry.register(subject, text, team=self.team, actor=self.actor, now=self.clock())
         except (Refused, Conflict) as problem:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoded
@@ -110,11 +111,13 @@ class LoggedEvents(EventBatch):
     """Events of a changelog, in its order, which are merged into the table column by column; they have no columns of their own. The schema is that of the
     table after the newest of them, with its metadata; each event says its version itself.
 
-    `broken`: messages that are no events. `columns_of`: by version of the schema, the columns of a row."""
+    `broken`: messages that are no events. `columns_of`: by version of the schema, the columns of a row. `logged_hours`: how many of them were logged in
+    which hour (`TopicBatch`)."""
 
     decoded: Sequence[Decoded] = field(kw_only=True)
     broken: Sequence[BrokenEvent] = field(kw_only=True)
     columns_of: Mapping[int, Sequence[str]] = field(kw_only=True)
+    logged_hours: Mapping[str, int] = field(kw_only=True, default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -176,11 +179,24 @@ class SourceReading:
 
 
 @dataclass(frozen=True)
+class RenamedColumns:
+    """Renames of columns of the source that stored rows do not have yet are `due`, others are `made`. `columns`: the new ones. `columns_of`: by version of
+    the schema the columns of a row, before any rename. `position`: that of the table once they are made."""
+
+    due: Sequence[ColumnRename] = ()
+    made: Sequence[ColumnRename] = ()
+    columns: Schema = field(default_factory=lambda: Schema(()))
+    columns_of: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    position: Position = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class LogReading(SourceReading):
-    """Of a changelog: its batches are LoggedEvents, one at most. `lag`: how many messages there are to read from its beginning on, asked without
-    reading them."""
+    """Of a changelog: its batches are LoggedEvents, one at most, which may be read once no rename is due. `lag`: how many messages there are to read from
+    its beginning on, asked without reading them."""
 
     lag: Callable[[], int] = lambda: 0
+    renames: RenamedColumns = field(default_factory=RenamedColumns)
 
 
 class Source(Protocol):
@@ -237,6 +253,7 @@ SOURCES: Registry[Callable[[SourceConfig], Source]] = Registry(
         "sql": "ingestion.sources.sql.source:SqlSource",
         "mysql": "ingestion.sources.mysql.source:MysqlSource",
         "kafka": "ingestion.sources.kafka.source:KafkaSource",
+        "schemaless": "ingestion.sources.mysql.schemaless:SchemalessSource",
         "files": "ingestion.sources.files.source:FilesSource",
     },
     group="lakehub.sources",

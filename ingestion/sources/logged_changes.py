@@ -7,6 +7,8 @@ from typing import Any
 
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.log_moves import LOG
+from ingestion.domain.merging.column_renames import renamed_event
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.decoder import Decoder
@@ -14,22 +16,39 @@ from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import EventLimits, TopicBatch
 from ingestion.sources import LoggedEvents, LogReading, SourceConfig
 
-LOG, LOAD = "log", "load"
-"""Of a position: where the changelog is read on, and the load of the capture that it belongs to."""
-METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
+ReferenceType = type[bytes | int]
 
 
-def read_changes(topic: EventTopic, config: SourceConfig, position: Position, limits: BatchLimits) -> LogReading:
-    reading = _TopicReading(topic, config, position, limits)
+def metadata_column(reference_type: ReferenceType = bytes) -> SchemaColumn:
+    """What comes on top of a table's columns."""
+    return SchemaColumn(METADATA_COLUMN, str(metadata_type(reference_type)))
+
+
+def read_changes(
+    topic: EventTopic,
+    config: SourceConfig,
+    position: Position,
+    limits: BatchLimits,
+    reference_type: ReferenceType = bytes,
+) -> LogReading:
+    reading = _TopicReading(topic, config, position, limits, reference_type)
     return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag)
 
 
 class _TopicReading:
     """One batch of events, or none."""
 
-    def __init__(self, topic: EventTopic, config: SourceConfig, start: Mapping[str, Any], limits: BatchLimits) -> None:
+    def __init__(
+        self,
+        topic: EventTopic,
+        config: SourceConfig,
+        start: Mapping[str, Any],
+        limits: BatchLimits,
+        reference_type: ReferenceType,
+    ) -> None:
         self._topic, self._position, self._start = topic, start, start[LOG]
-        self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.schema_of)
+        self._decoder = Decoder(topic.topic, config.key_columns, reference_type, topic.schema_of)
+        self._metadata = metadata_column(reference_type)
         usual = EventLimits()
         self._limits = EventLimits(
             min(usual.events, limits.rows or usual.events), min(usual.bytes, limits.bytes or usual.bytes)
@@ -51,15 +70,18 @@ class _TopicReading:
         return self._logged(batch)
 
     def _logged(self, batch: TopicBatch) -> LoggedEvents:
+        renames = self._topic.renames
+        batch.decoded = [each._replace(event=renamed_event(each.event, renames)) for each in batch.decoded]
         versions = {each.schema.version: each.schema for each in batch.decoded}
         columns = versions[max(versions)].row_columns if versions else Schema(())
         return LoggedEvents(
             {},
-            schema=Schema((*columns, METADATA)),
+            schema=Schema((*columns, self._metadata)),
             schema_version=0,
             decoded=batch.decoded,
             broken=batch.broken,
             columns_of=self._topic.columns_of,
+            logged_hours=batch.logged_hours,
         )
 
     def position(self) -> Position:

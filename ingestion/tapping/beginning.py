@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ingestion.capture.binlog_files import BinlogFiles, Place
 from ingestion.capture.tap.position import TapPosition, TapState
+from ingestion.captures.hidden_columns import changed_columns
 from ingestion.captures.servers import PlannedCapture
 
 LOAD_AGAIN = "Load the dataset again, with `replace`."
@@ -41,6 +42,17 @@ def moved_captures(server: str, plan: Sequence[PlannedCapture]) -> dict[str, str
         planned.spec.topic: f"The dataset was captured from {planned.capture.captured_table}, and its feed reads {table_name(server, planned)} now. {LOAD_AGAIN}"
         for planned in plan
         if planned.is_live and planned.capture.captured_table != table_name(server, planned)
+    }
+
+
+def otherwise_hidden(plan: Sequence[PlannedCapture]) -> dict[str, str]:
+    """By topic, why: rows of this load have, or have not, what its columns are to show now."""
+    changes = {each.spec.topic: changed_columns(each.capture, each.spec.hidden) for each in plan if each.is_live}
+    return {
+        topic: f"Since the dataset was loaded other columns are left out, hashed or masked: {changed}. Nothing more is captured until all rows have them so. "
+        f"{LOAD_AGAIN}"
+        for topic, changed in changes.items()
+        if changed
     }
 
 

@@ -42,6 +42,9 @@ class Session(Protocol):
     def position(self) -> str: ...
 
     @property
+    def place(self) -> dict[str, Any]: ...
+
+    @property
     def event_at(self) -> Any: ...
 
     @property
@@ -141,6 +144,7 @@ class ServerTap:
             facts = {
                 "seen_at": now,
                 "position": session.position,
+                "place": session.place,
                 "captured": session.captured,
                 "warnings": session.warnings,
                 "error": "",

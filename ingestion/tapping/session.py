@@ -6,10 +6,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
-from ingestion.capture.tap.captured_table import CapturedTable, NotCaptured
+from ingestion.capture.tap.captured_cells import CapturedCells
+from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
+from ingestion.capture.tap.captured_table import NotCaptured
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.captures import states
@@ -22,7 +26,14 @@ from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaSubject
 from ingestion.schemas.captured_versions import CapturedVersions
 from ingestion.tapping import source_server
-from ingestion.tapping.beginning import LOAD_AGAIN, PURGE_WARNING, beginning, moved_captures, table_name
+from ingestion.tapping.beginning import (
+    LOAD_AGAIN,
+    PURGE_WARNING,
+    beginning,
+    moved_captures,
+    otherwise_hidden,
+    table_name,
+)
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
 
@@ -58,6 +69,9 @@ class VersionsByTopic:
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         return self.by_topic[subject].version_of(subject, columns)
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        self.by_topic[subject].note_changes(subject, sequence, changes)
 
 
 @dataclass
@@ -106,6 +120,12 @@ class TapSession:
         return self.tap.position.gtid
 
     @property
+    def place(self) -> dict[str, Any]:
+        """For people: file and offset of the binlog up to where it was read, and within a transaction its GTID and how many rows were taken, by topic."""
+        position, stream = self.tap.position, self.stream
+        return {"file": stream.file, "offset": stream.offset, "begun": position.begun, "taken": dict(position.taken)}
+
+    @property
     def event_at(self) -> datetime | None:
         return self.tap.event_at
 
@@ -151,7 +171,7 @@ class TapSession:
 
     def _captured_table(self, planned: PlannedCapture, look: TableLook) -> None:
         if look.definition is not None:
-            CapturedTable.of(planned.spec, look.definition, self.versions, self.look.charsets)
+            captured_rows(planned.spec, look.definition, self.versions, self.look.charsets)
 
 
 def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TapSession:
@@ -166,7 +186,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
 
-    stops = moved_captures(server, plan) | forgotten_stops({} if stored is None else stored.stopped, plan)
+    forgotten = forgotten_stops({} if stored is None else stored.stopped, plan)
+    stops = moved_captures(server, plan) | otherwise_hidden(plan) | forgotten
     live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in stops]
     begun = beginning(server, stored, look.files, live)
     stops |= begun.stops
@@ -250,7 +271,9 @@ def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, version
         missing = f"There is no table `{spec.database}.{spec.table}` that the account may read. Grant SELECT on it, or correct the feed. {LOAD_AGAIN}"
         return "" if planned.is_live else missing
     try:
-        CapturedTable.of(spec, table.definition, versions, look.charsets)
+        rows = captured_rows(spec, table.definition, versions, look.charsets)
+        if isinstance(rows, CapturedCells) and not planned.is_live:
+            rows.take_types(rows.sampled_types(source_server.sample_cells(planned.url, rows)))
     except NotCaptured as problem:
         return "" if planned.is_live else f"{problem} {LOAD_AGAIN}"
     return ""
@@ -268,7 +291,13 @@ def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None
     for planned in plan:
         if not planned.is_live:
             spec = planned.spec
-            states.note_captured(spec.topic, spec.load, since=since, table=table_name(server, planned))
+            states.note_captured(
+                spec.topic,
+                spec.load,
+                since=since,
+                table=table_name(server, planned),
+                columns=spec.hidden.as_json(),
+            )
 
 
 def keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now: datetime) -> None:
@@ -282,6 +311,6 @@ def keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now:
     states.tell_stops(reasons, now=now)
 
 
-def _encoder(server: str, table: CapturedTable, clock: Callable[[], datetime]) -> Encoder:
+def _encoder(server: str, table: CapturedRows, clock: Callable[[], datetime]) -> Encoder:
     source = f"mysql://{server}/{table.spec.database}.{table.spec.table}"
     return Encoder(table.schema, table.record_key, source, "", clock)

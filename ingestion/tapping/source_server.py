@@ -10,11 +10,14 @@ from datetime import timedelta
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from ingestion.capture.binlog.events import Row
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files
 from ingestion.capture.server_checks import read_server_facts, server_problems
+from ingestion.capture.snapshot.cell_chunks import CellReader
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
 from ingestion.capture.table_checks import read_table_facts, table_problems
+from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.tapping.beginning import Untappable
 from lakehub.source_databases.engine import CannotOpen, error_text, open_database
 from lakehub.source_databases.timeouts import Timeouts
@@ -69,6 +72,12 @@ def look_at_tables(url: str, tables: Sequence[tuple[str, str]]) -> dict[tuple[st
     """By database and table. Raises ServerUnreachable."""
     with _connected(url) as connection:
         return {name: _look_at_table(connection, *name) for name in tables}
+
+
+def sample_cells(url: str, table: CapturedCells) -> list[Row]:
+    """Some of the cells that are there: what their bodies have is in the first version of the schema. Raises ServerUnreachable."""
+    with _connected(url) as connection:
+        return CellReader(connection, table.definition, table.columns).sample()
 
 
 def _look_at_table(connection: sa.Connection, database: str, table: str) -> TableLook:

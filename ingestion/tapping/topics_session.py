@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.topics.captured_topic import CapturedTopic
@@ -107,6 +108,11 @@ class TopicsSession:
         """How far each topic was taken, for people."""
         places = [place for url in self.clusters for place in self._places(url)]
         return "; ".join(f"{topic} {offsets_text(offsets)}" for topic, offsets in sorted(partitions_of(places).items()))
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The position says all of it."""
+        return {}
 
     @property
     def event_at(self) -> datetime | None:
@@ -302,6 +308,7 @@ def _note_begun(server: str, planned: PlannedCapture, place: TopicPlace, changel
         spec.load,
         since=offsets_text(place.next),
         table=table_name(server, planned),
+        columns={},
         changelog_from=begins_at,
     )
 

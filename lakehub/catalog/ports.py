@@ -6,7 +6,7 @@ The use cases look it up themselves, so that nothing is written past it whoever 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
@@ -90,16 +90,18 @@ class CaptureFindings:
     of_server: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     of_table: tuple[str, ...] = ()
+    generated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By column of the table that its server makes from others, from which."""
 
 
 class CaptureCheck(Protocol):
-    """Of a URL whose storage is captured, and of one of its tables. Raises MetadataUnavailable."""
+    """Of a URL whose storage is captured, and of one of its tables, which `has_cells` or rows. Raises MetadataUnavailable."""
 
-    def __call__(self, url: str, table: str = "") -> CaptureFindings: ...
+    def __call__(self, url: str, table: str = "", *, has_cells: bool = False) -> CaptureFindings: ...
 
 
-def capture_findings(url: str, table: str = "") -> CaptureFindings:
-    return cast("CaptureCheck", _bound("catalog.CaptureCheck"))(url, table)
+def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> CaptureFindings:
+    return cast("CaptureCheck", _bound("catalog.CaptureCheck"))(url, table, has_cells=has_cells)
 
 
 class SchemaChangeObserver(Protocol):

@@ -12,6 +12,15 @@ from rest_framework import serializers
 from lakehub.catalog.connection_limits import BOUNDS
 from lakehub.catalog.datasets.changes import MAX_REASON_LENGTH
 from lakehub.catalog.datasets.feed_options import FEED_OPTIONS, FeedOption, effective_options_of, takes_feed_options
+from lakehub.catalog.datasets.hidden_columns import (
+    HASHED,
+    HIDING_FIELDS,
+    LEFT_OUT,
+    MASKED,
+    MAX_COLUMN_NAME,
+    MAX_HIDDEN,
+    hidden_names,
+)
 from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.models import MAX_COPIES, Connection, DataCenter, Dataset, DatasetKind, Feed, LineageDay
 from lakehub.catalog.onboarding.along_lineage import Direction
@@ -143,6 +152,12 @@ class FeedOptionsField(serializers.DictField):
     """The use case checks names and values."""
 
 
+_LEFT_OUT_TEXT = "Of a captured table, columns that do not come into the lake."
+_HASHED_TEXT = "Columns that come as HMAC-SHA-256 in hexadecimal digits, with a key of this instance."
+_MASKED_TEXT = "Columns that are null in the lake."
+_NAMES = serializers.ListField(child=serializers.CharField())
+
+
 class DatasetSerializer(serializers.ModelSerializer[Dataset]):
     team = serializers.CharField(source="team.name")
     copies = CopySerializer(many=True)
@@ -153,6 +168,9 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         help_text="Those that were set; empty where no job loads the dataset."
     )
     effective_feed_options = serializers.SerializerMethodField(help_text="All of them, set or by default.")
+    columns_left_out = serializers.SerializerMethodField(help_text=_LEFT_OUT_TEXT)
+    columns_hashed = serializers.SerializerMethodField(help_text=_HASHED_TEXT)
+    columns_masked = serializers.SerializerMethodField(help_text=_MASKED_TEXT)
 
     paused = serializers.SerializerMethodField(
         help_text="Who has paused what brings its rows, when and why; null: nobody has."
@@ -186,6 +204,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
             "missing_since",
             "feed_options",
             "effective_feed_options",
+            *HIDING_FIELDS,
             "paused",
             "copies",
         )
@@ -194,6 +213,18 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
     def get_paused(self, dataset: Dataset) -> dict[str, Any] | None:
         feed = dataset.feed_or_none
         return PauseFactsSerializer(feed).data if feed is not None and feed.paused else None
+
+    @extend_schema_field(_NAMES)
+    def get_columns_left_out(self, dataset: Dataset) -> list[str]:
+        return hidden_names(dataset.feed_or_none)[LEFT_OUT]
+
+    @extend_schema_field(_NAMES)
+    def get_columns_hashed(self, dataset: Dataset) -> list[str]:
+        return hidden_names(dataset.feed_or_none)[HASHED]
+
+    @extend_schema_field(_NAMES)
+    def get_columns_masked(self, dataset: Dataset) -> list[str]:
+        return hidden_names(dataset.feed_or_none)[MASKED]
 
     @extend_schema_field(FeedOptionsField)
     def get_feed_options(self, dataset: Dataset) -> dict[str, Any]:
@@ -233,6 +264,12 @@ class OverridesField(serializers.DictField):
         return dict(super().to_internal_value(data))
 
 
+def _hidden_columns_field(text: str, **options: Any) -> serializers.ListField:
+    """Names of columns may begin with a space."""
+    child = serializers.CharField(max_length=MAX_COLUMN_NAME, trim_whitespace=False)
+    return serializers.ListField(child=child, max_length=MAX_HIDDEN, help_text=text, **options)
+
+
 class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     """What `POST /datasets` takes: the application for onboarding."""
 
@@ -261,6 +298,9 @@ class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     description = serializers.CharField(default="", allow_blank=True, max_length=4000)
     overrides = OverridesField(default=dict)
     feed_options = FeedOptionsField(default=dict)
+    columns_left_out = _hidden_columns_field(_LEFT_OUT_TEXT, default=list)
+    columns_hashed = _hidden_columns_field(_HASHED_TEXT, default=list)
+    columns_masked = _hidden_columns_field(_MASKED_TEXT, default=list)
 
     def to_request(self) -> OnboardingRequest:
         values = dict(self.validated_data)
@@ -395,6 +435,9 @@ class DatasetChangeSerializer(serializers.Serializer[Dataset]):
         required=False,
         help_text="All that are to be set: what is left out has its default. How the feed's jobs read and write.",
     )
+    columns_left_out = _hidden_columns_field(_LEFT_OUT_TEXT, required=False)
+    columns_hashed = _hidden_columns_field(_HASHED_TEXT, required=False)
+    columns_masked = _hidden_columns_field(_MASKED_TEXT, required=False)
 
     def to_changes(self) -> dict[str, Any]:
         """As the use case takes them."""

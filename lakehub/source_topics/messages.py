@@ -1,33 +1,33 @@
 """What the bytes of a message mean. One that begins with a zero byte is Avro in Confluent's wire format, which no JSON does; all else is JSON.
 
-A key may also be a plain text. What Python's JSON reader takes and JSON has not, or what no column holds, is refused: NaN, a name that is there twice, a whole number beyond
-64 bits.
+A key may also be a plain text.
 """
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
-from math import isfinite
-from typing import Any, NoReturn
+from typing import Any
 
 import fastavro
 
+from lakehub.kernel.json_texts import JsonDefect, UnusableJson, read_json
 from lakehub.source_topics import broken
 from lakehub.source_topics.broken import BadMessage
 
 MAX_BYTES = 8 * 2**20
 """Of a value or a key that is read."""
-MAX_DEPTH = 100
 PLAIN_KEY = "message_key"
 """The column of a key that is no structure."""
 _HEADER = struct.Struct(">bI")
-_LEAST, _MOST = -(2**63), 2**63 - 1
-_MOST_DIGITS = 20
+_DEFECTS = {
+    JsonDefect.SYNTAX: broken.CORRUPT,
+    JsonDefect.REPEATED_NAME: broken.FIELD,
+    JsonDefect.NUMBER: broken.TYPE,
+}
 SchemaOf = Callable[[int], Any]
 """The schema of a number, as fastavro reads by it. Raises BadMessage."""
 
@@ -110,7 +110,7 @@ def _read_part(data: bytes, schema_of: SchemaOf, part: str) -> MessagePart:
     _check_size(data, part)
     if not data:
         raise BadMessage(broken.EMPTY, f"{part} has no bytes.")
-    return _read_avro(data, schema_of, part) if data[0] == 0 else MessagePart(read_json(data, part))
+    return _read_avro(data, schema_of, part) if data[0] == 0 else MessagePart(_read_json(data, part))
 
 
 def _check_size(data: bytes, part: str) -> None:
@@ -152,63 +152,12 @@ def _read_avro(data: bytes, schema_of: SchemaOf, part: str) -> MessagePart:
     return MessagePart(content, schema)
 
 
-def read_json(data: bytes, part: str = "The value") -> Any:
+def _read_json(data: bytes, part: str) -> Any:
     """Raises BadMessage."""
-    text = _text(data, part)
     try:
-        content = json.loads(
-            text, object_pairs_hook=_object, parse_int=_whole, parse_float=_fraction, parse_constant=_constant
-        )
-    except BadMessage:
-        raise
-    except RecursionError as problem:
-        raise BadMessage(broken.CORRUPT, f"{part} is nested deeper than {MAX_DEPTH}.") from problem
-    except ValueError as problem:
-        raise BadMessage(broken.CORRUPT, f"{part} is not JSON: {problem}.") from problem
-    _check_depth(content, part)
-    return content
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        name = next(name for name in names if names.count(name) > 1)
-        raise BadMessage(broken.FIELD, f"The name {name[:100]!r} is there twice in one object.", name)
-    return content
-
-
-def _whole(text: str) -> int:
-    number = int(text) if len(text) <= _MOST_DIGITS else _MOST + 1
-    if not _LEAST <= number <= _MOST:
-        raise BadMessage(broken.TYPE, f"The whole number {text[:40]} takes more than 64 bits. Write it as a text.")
-    return number
-
-
-def _fraction(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise BadMessage(broken.TYPE, f"The number {text[:40]} is too large.")
-    return number
-
-
-def _constant(text: str) -> NoReturn:
-    raise BadMessage(broken.TYPE, f"{text} is not JSON. Write null, or a text.")
-
-
-def _check_depth(content: Any, part: str) -> None:
-    level = [content]
-    for _ in range(MAX_DEPTH + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return
-    raise BadMessage(broken.CORRUPT, f"{part} is nested deeper than {MAX_DEPTH}.")
+        return read_json(_text(data, part))
+    except UnusableJson as problem:
+        raise BadMessage(_DEFECTS[problem.defect], f"{part} {problem}.", problem.name[:100]) from problem
 
 
 def _field_types(schema: Any) -> dict[str, Any]:

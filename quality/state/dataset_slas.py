@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from lakehub.catalog.models import Dataset
 from quality.domain.slas import BadOverride, Slas, slas_for_tier
 from quality.domain.timeliness.production_calendar import BadCalendar, ProductionCalendar, calendar_of_overrides
@@ -34,3 +36,8 @@ def production_calendar_or_none(dataset: Dataset) -> ProductionCalendar | None:
         return production_calendar(dataset)
     except BadOverride:
         return None
+
+
+def lag_limit(dataset: Dataset) -> timedelta:
+    """The port `ingestion.LagLimit`: what is fresh enough is close enough to its source."""
+    return slas_or_tier_defaults(dataset).freshness

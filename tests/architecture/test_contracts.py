@@ -36,7 +36,7 @@ VIOLATIONS = {
     "the gate knows notifications": Violation("incidents.gate.answer", "incidents.notifications.outbox"),
     "a screen knows another's queries": Violation("frontend.screens.dataset.views", "frontend.screens.gate.queries"),
     "the domain knows the machine": Violation("quality.domain.slas", "os"),
-    "an import for types only leads upwards": Violation("ingestion.models", "quality.models", type_checking=True),
+    "an import for types only leads upwards": Violation("ingestion.models.lake", "quality.models", type_checking=True),
     "Spark's side knows Django": Violation(
         "ingestion.spark.job", "django.conf", reported_as="ingestion.spark.job -> django"
     ),

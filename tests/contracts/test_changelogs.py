@@ -8,13 +8,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Logged, OffsetGone, Outgoing, ShutOut
+from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, EventLimits, lag_of, read_rejected
 from ingestion.heatpipe.wire_format import MAX_MESSAGE_BYTES
 from tests.architecture.imports import ROOT
@@ -183,7 +185,8 @@ def test_the_library_of_a_log_is_imported_when_the_log_is_used() -> None:
 
 CHILD = """
 import sys
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
 kind, url = sys.argv[1:]
 writer = CHANGELOGS.get(kind)(ChangelogConfig(url, 86_400.0, lambda: datetime.now(UTC))).writer("tap")
@@ -217,3 +220,41 @@ def test_a_producer_that_is_killed_goes_on_without_a_gap_or_a_repetition(
         assert position is not None, f"seed {seed}"
         expected = [str(number) for number in range(1, position["at"] + 1) for _ in range(1 + number % 3)]
         assert texts(log, "trips") == texts(log, "riders") == expected, f"seed {seed}"
+
+
+def test_the_messages_of_an_hour_are_counted(log: Changelog) -> None:
+    """Of the topic and of the one beside it, in all partitions; also where two writers have clocks that are apart by some seconds."""
+    name = "kafka" if log.config.url.startswith("kafka") else "segments"  # type: ignore[attr-defined]
+    topic = EventTopic(name, log.config.url, "trips")  # type: ignore[attr-defined]
+    start = NOW - timedelta(hours=2)
+    assert topic.count(start, NOW) == 0
+    for second, count in ((-1, 1), (0, 2), (-2, 1), (3599, 3), (3601, 1), (3598, 1), (3660, 1)):
+        at = start + timedelta(seconds=second)
+        writer = replace(log, config=replace(log.config, clock=lambda at=at: at)).writer(f"tap {second}")  # type: ignore[type-var, attr-defined]
+        writer.commit(outgoing(*"abc"[:count]) + outgoing(*"abc"[:count], topic=f"trips{ERRORS_SUFFIX}"), {})
+    hour = timedelta(hours=1)
+    assert [topic.count(start + number * hour, start + (number + 1) * hour) for number in (-1, 0, 1)] == [4, 12, 4]
+    (partition, *_) = log.reader().bounds("trips")
+    bounds = log.reader().bounds("trips")[partition]
+    assert topic.logged_at("trips", partition, bounds.next) is None
+    times = [topic.logged_at("trips", part, each.first) for part, each in log.reader().bounds("trips").items()]
+    assert start - timedelta(seconds=1) in times
+
+
+def test_a_time_is_found_by_its_offset(log: Changelog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each partition: the first message of that time or later, or the end."""
+    assert log.reader().offsets_at("trips", NOW) == {}
+    minutes = [NOW - timedelta(minutes=9 - number) for number in range(10)]
+    for number, at in enumerate(minutes):
+        earlier = replace(log, config=replace(log.config, clock=lambda at=at: at))  # type: ignore[type-var]
+        earlier.writer("tap").commit(outgoing(f"a{number}"), {})
+    (partition,) = {message.partition for message in log.reader().read("trips", {})}
+    for number, at in enumerate(minutes):
+        for time in (at, at - timedelta(seconds=59)):
+            offset = log.reader().offsets_at("trips", time)[partition]
+            assert texts(log, **{partition: offset}) == [f"a{later}" for later in range(number, 10)]
+    bounds = log.reader().bounds("trips")
+    assert log.reader().offsets_at("trips", NOW + timedelta(seconds=1)) == {
+        each: bound.next for each, bound in bounds.items()
+    }
+    assert log.reader().offsets_at("trips", NOW - timedelta(days=1))[partition] == bounds[partition].first

@@ -23,6 +23,7 @@ from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTab
 from lakehub.catalog.storages import STORAGES, LocalPath, Location, ServerDatabase, Storage, UncertainLocation
 from lakehub.catalog.storages.kafka import KafkaTopic
 from lakehub.catalog.storages.sql import looks
+from lakehub.catalog.storages.sql.schemaless import CellTable
 from lakehub.kernel.errors import Refused
 from quality.engines.storage.plain_files import local_files
 from tests.hudi_tables import hudi_table
@@ -238,6 +239,15 @@ WHERE: list[tuple[str, str, str, Location, StoredTable, tuple[str, str], str]] =
         "planes",
     ),
     (
+        "schemaless",
+        "mysql://u:hunter2@DB/ops",
+        "cells?row_key=k&text=notes",
+        ServerDatabase("db", "3306", "ops"),
+        CellTable("mariadb+pymysql://u:hunter2@DB/ops", "cells"),
+        ("mysql://db:3306", "ops.cells"),
+        "cells",
+    ),
+    (
         "sql",
         "sqlite:////data/%23/ops.db",
         "planes",
@@ -351,6 +361,8 @@ def test_a_storage_that_does_not_say_where_it_is_cannot_be_made() -> None:
         ("mysql", "mysql://u:hunter2@h/x?unix_socket=/run/mysql"),
         ("mysql", "postgresql://u:hunter2@h/x"),
         ("mysql", "sqlite:////data/ops.db"),
+        ("schemaless", "mysql://u:hunter2@h"),
+        ("schemaless", "postgresql://u:hunter2@h/x"),
         ("files", "/data"),
         ("files", "file:data"),
         ("files", "file://[hunter2"),

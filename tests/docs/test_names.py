@@ -40,6 +40,8 @@ NAMES_OF_OTHERS = {
     "OPS_URL",
     "OpenID",
     "RunEvent",
+    "base__city",
+    "base__ref_key",
     "hive_pure_sasl",
     "lakehub_gate_questions_dropped_total",
     "lakehub_gate_questions_refused_total",

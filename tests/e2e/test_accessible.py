@@ -27,6 +27,7 @@ PAGES = (
     "/datasets/flights/data",
     "/datasets/flights/ingestion",
     "/datasets/flights/rejected",
+    "/datasets/flights/positions",
     "/datasets/flights/rules?kind=accepted",
     "/datasets/flights/alerts",
     "/datasets/flights/settings",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
+from ingestion.capture.tap.captured_rows import CapturedRows
+from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Outgoing
@@ -25,6 +27,8 @@ from tests.services.database_tables import DRIVERS
 from tests.unit.ingestion.capture.tapping import Versions
 
 PRODUCER = "tap:test"
+OWN_SERVER_ID = 100_000 + os.getpid()
+"""Two runs of the tests may share a server: it throws out whoever has the id of another replica."""
 
 
 @dataclass
@@ -77,7 +81,7 @@ class TappedServer:
                 tap.step()
 
     @contextmanager
-    def tap(self, *tables: str, server_id: int = 4_401, **options: Any) -> Iterator[Tap]:
+    def tap(self, *tables: str, server_id: int = OWN_SERVER_ID, **options: Any) -> Iterator[Tap]:
         writer = self.log.writer(PRODUCER)
         stored = writer.position()
         start = TapState(TapPosition(self.start)) if stored is None else TapState.from_json(stored)
@@ -127,7 +131,7 @@ class TappedServer:
             return str(connection.exec_driver_sql(query).scalar())
 
     @staticmethod
-    def _encoder(table: CapturedTable) -> Encoder:
+    def _encoder(table: CapturedRows) -> Encoder:
         return Encoder(table.schema, table.record_key, "mysql:test", "dc1", lambda: datetime.now(UTC))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
+from lakehub.accounts.models import Role
 from lakehub.catalog import connections
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.catalog.onboarding.onboard import onboard_dataset
@@ -82,3 +85,26 @@ def test_a_captured_table_needs_no_reference_key_and_gets_an_index_that_knows_it
     assert onboard("trips").feed.options == {"index": "memory"}
     named = onboard("trips", feed_options={"index": "record_index"}, name="again")
     assert named.feed.options == {"index": "record_index"}
+
+
+def test_the_page_shows_rows_and_asks_for_nothing_that_a_capture_does_not_need(server: TappedServer) -> None:
+    """Of a table with the most awkward columns: values are cut by the server, bytes are not sent, and a view that fails says why."""
+    server.execute(
+        f"GRANT {', '.join(RIGHTS)} ON *.* TO reader@'127.0.0.1'",
+        "CREATE TABLE odd (id int PRIMARY KEY, `a``b%s:c` varchar(9), doc json, bits bit(3), raw blob, place point, none int, long_one longtext, updated_at datetime)",
+        "INSERT INTO odd VALUES (1, '<i>', '{\"a\": 1}', b'101', x'ff00', Point(1, 2), NULL, REPEAT('é', 1000000), '2026-11-17 10:00:00')",
+        "CREATE DEFINER = nobody@nowhere VIEW broken AS SELECT id FROM trips",
+    )
+    connect(server)
+    person = given.user("ana")
+    given.member(person, given.team("shop"), Role.OWNER)
+    page = Client()
+    page.force_login(person)
+    text = page.get("/onboarding?connection=ops&table=odd").content.decode()
+    rows = text.partition('id="rows"')[2].partition("</section>")[0]
+    values = re.findall(r"<td>(.*?)</td>", rows)
+    assert values == ["1", "&lt;i&gt;", "{&quot;a&quot;: 1}", "…", "…", "…", "", "é" * 59 + "…", "2026-11-17 10:00:00"]
+    assert 'name="kind"' in text
+    assert not re.search('name="(reference_key|cursor_column)"', text)
+    assert 'name="columns_hashed"' in text
+    assert "No rows can be shown" in page.get("/onboarding?connection=ops&table=broken").content.decode()

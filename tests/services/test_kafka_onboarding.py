@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from typing import Any
 import fastavro
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 
+from lakehub.accounts.models import Role
 from lakehub.catalog import connections
 from lakehub.catalog.connections import check_connection
 from lakehub.catalog.datasets.changes import refresh_columns
@@ -146,6 +149,20 @@ def test_a_topic_is_onboarded_by_the_columns_of_its_messages(topics: ForeignTopi
         ("more", "boolean"),
     ]
     assert dataset.feed.options == {"index": "memory", "topic_key": "value", "topic_begin": "latest"}
+
+
+def test_the_page_shows_messages_as_rows(topics: ForeignTopics) -> None:
+    topics.make("orders")
+    topics.send("orders", ("a", {"id": 1, "city": "<b>Ulm</b>", "updated_at": "2026-11-17"}), ("b", b"no JSON"))
+    connect(topics)
+    person = given.user("ana")
+    given.member(person, given.team("shop"), Role.OWNER)
+    page = Client()
+    page.force_login(person)
+    text = page.get(f"/onboarding?connection=bus&table={topics.name('orders')}").content.decode()
+    rows = re.findall(r"<td>(.*?)</td>", text.partition('id="rows"')[2])
+    assert rows[:4] == ["a", "1", "&lt;b&gt;Ulm&lt;/b&gt;", "2026-11-17"]
+    assert not re.search('name="(reference_key|cursor_column|columns_hashed)"', text)
 
 
 def avro(number: int, content: Any) -> bytes:

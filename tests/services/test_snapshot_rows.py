@@ -32,7 +32,7 @@ def read_rows(server: TappedServer, table: str, **options: Any) -> tuple[Capture
         connection.exec_driver_sql("SET time_zone = '-05:00'")
         definition = read_definition(connection, DATABASE, table)
         captured = CapturedTable.of(spec, definition, server.versions, server.charsets)
-        columns = [column for column in definition.columns if column.name not in spec.left_out]
+        columns = [column for column in definition.columns if column.name not in spec.hidden.left_out]
         rows = connection.exec_driver_sql(f"SELECT {select_list(columns)} FROM {DATABASE}.{quoted(table)}")
         changes = [RowChange(None, row_of(columns, row)) for row in rows]
     events = [event for change in changes for event in captured.events(Transaction(1, NOW), 0, change)]

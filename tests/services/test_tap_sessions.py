@@ -352,6 +352,8 @@ def test_a_server_that_is_told_of_has_what_people_need_to_know(shop: CapturedSho
     tap.step()
     row = shop.row
     assert row.position == shop.source.gtid()
+    (file, offset, *_) = shop.source.select("SHOW MASTER STATUS")[0]
+    assert row.place == {"file": file, "offset": offset, "begun": "", "taken": {}}
     assert (row.error, row.captured) == ("", 1)
     assert None not in (row.seen_at, row.event_at, row.caught_up_at)
     assert tap_leases.free_servers([shop.server]) == []

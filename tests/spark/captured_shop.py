@@ -11,8 +11,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
+from ingestion.heatpipe.broken_message import Defect
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import KnownSchemas
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
@@ -40,8 +42,11 @@ class CapturedShop:
     name: str
     record_key: tuple[str, ...] = ("id",)
     index: str = "memory"
+    plugin: str = "mysql"
     options: Mapping[str, str] = field(default_factory=dict)
     told: timedelta = timedelta()
+    said_of_table: str = ""
+    """Behind its name, in the feed."""
     log_url: str = ""
     """Of the changelog; empty: the tap's."""
     table: TableSpec = field(init=False)
@@ -67,14 +72,15 @@ class CapturedShop:
             self.name,
             schemas,
             KnownSchemas(len(self.server.versions.known), datetime.now(UTC) + self.told),
+            renames=self.server.versions.notes_of(self.name).column_renames(),
         )
 
     def spec(self, kind: str, **fields: Any) -> JobSpec:
         self.runs += 1
         source = SourceSpec(
-            plugin="mysql",
+            plugin=self.plugin,
             url_ref=f"env:{SECRET}",
-            object=f"{self.server.database}.{self.name}",
+            object=f"{self.server.database}.{self.name}{self.said_of_table}",
             options={**self.topic.as_options(), **self.options},
             **fields.pop("limits", {}),
         )
@@ -103,6 +109,11 @@ class CapturedShop:
         config = ChangelogConfig(self.log_url, 86_400.0, lambda: datetime.now(UTC))
         outgoing = [Outgoing(topic, b"", message) for message in messages]
         CHANGELOGS.get("segments")(config).writer("somebody").commit(outgoing, {})
+
+    def write_error(self, row: dict[str, Any]) -> None:
+        """A new row that could not be encoded, to the tap's changelog."""
+        unencoded = UnencodedRow("0-1-99999999", 0, Defect.TYPE, "note", "no text", None, row)
+        self.server.write(f"{self.name}.errors", unencoded.to_json())
 
     def rejected(self, spark: SparkSession) -> list[Any]:
         return list(read(spark, self.table.error_uri).collect())

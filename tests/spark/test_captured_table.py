@@ -16,6 +16,10 @@ from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.spark.changes import committing, tombstones
 from ingestion.spark.changes.tombstones import read_tombstones
 from ingestion.spark.contract.spec import ReplaySpec
+from lakehub.catalog.metadata.tables import HudiCopy
+from quality.domain.language.measures import Measure
+from quality.engines.duckdb import DuckDbEngine
+from quality.engines.scans.scan import Limits, Scan
 from tests.fuzz_seed import SEED
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop, PausedAfterEach
@@ -79,7 +83,7 @@ def test_a_load_in_parts_while_the_table_is_written_loses_nothing(
 
 
 def test_columns_come_and_go_with_the_table(spark: SparkSession, server: TappedServer, tmp_path: Path) -> None:
-    """A column that is dropped stays, and is null from then on; one that is renamed is another."""
+    """A column that is dropped stays, and is null from then on; one that is renamed is another, with what the old one had."""
     shop = CapturedShop(server, tmp_path, "evolving")
     server.execute("CREATE TABLE evolving (id int PRIMARY KEY, a int, b int, c varchar(9))")
     server.execute("INSERT INTO evolving VALUES (1, 1, 1, 'x'), (2, 2, 2, 'y'), (3, 3, 3, 'z')")
@@ -95,14 +99,16 @@ def test_columns_come_and_go_with_the_table(spark: SparkSession, server: TappedS
     report = shop.follow(spark)
     assert (report.counts.applied, sorted(report.schema["added"]), report.schema["widened"]) == (
         3,
-        ["d", "e"],
+        ["d"],
         ["a"],
     )
+    columns_added = [commit.run.get("schema", {}).get("added") for commit in shop.timeline.commits()]
+    assert ["e"] in columns_added  # by the commit that fills it
     rows = {key: tuple(str(row[name]) for name in "abcde") for (key,), row in shop.in_lake(spark).items()}
     assert rows == {
-        1: ("1", "1", "x", "1.5", "None"),
+        1: ("1", "1", "x", "1.5", "x"),
         2: ("5000000000", "None", "None", "None", "y"),
-        3: ("3", "3", "z", "None", "None"),
+        3: ("3", "3", "z", "None", "z"),
         4: ("4", "None", "None", "None", "new"),
     }
     server.execute("UPDATE evolving SET d = 2 WHERE id = 4")
@@ -283,4 +289,25 @@ def test_what_no_event_can_be_older_than_is_let_go(
     server.execute("DELETE FROM queue WHERE id = 3")
     shop.follow(spark)
     assert read_tombstones(spark, shop.table, ["1", "2", "3"]).states.keys() == {"3"}
+    assert shop.in_lake(spark) == shop.in_source()
+
+
+def test_whole_numbers_of_32_bits_widen_to_fractions_also_in_files_that_stay(
+    spark: SparkSession, server: TappedServer, tmp_path: Path
+) -> None:
+    shop = CapturedShop(server, tmp_path, "widening").with_table(partition_column="day")
+    server.execute(
+        "CREATE TABLE widening (id int PRIMARY KEY, day varchar(10), n int)",
+        "INSERT INTO widening VALUES (1, '2026-11-01', 2147483647), (2, '2026-11-02', -5)",
+    )
+    server.take("widening")
+    shop.run(spark, "bootstrap")
+    server.execute("ALTER TABLE widening MODIFY n double", "INSERT INTO widening VALUES (3, '2026-11-02', 12.5)")
+    assert shop.follow(spark).schema["widened"] == ["n"]
+    assert {key: row["n"] for (key,), row in shop.in_lake(spark).items()} == {1: 2147483647.0, 2: -5.0, 3: 12.5}
+    total = Measure("sum", ("n",))
+    answers = DuckDbEngine().measure(Scan(HudiCopy(shop.table.uri), (total,)), Limits()).answers
+    assert answers[total] == 2147483654.5
+    server.execute("UPDATE widening SET day = '2026-11-02' WHERE id = 1")
+    shop.follow(spark)
     assert shop.in_lake(spark) == shop.in_source()

@@ -11,6 +11,7 @@ _SUBJECTS = {
     JobKind.DELETE: "The deletion of rows in",
     JobKind.REPLAY: "The replay of rejected rows in",
     JobKind.CLUSTER: "Putting small files together in",
+    JobKind.SET_POSITION: "Setting the position of",
     JobKind.FOLLOW: "Following the source into",
     JobKind.DROP: "The removal of the copy in",
     JobKind.VERIFY_INDEX: "The look at the index in",

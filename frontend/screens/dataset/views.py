@@ -14,8 +14,10 @@ from frontend.components.dataset_frame import dataset_frame
 from frontend.components.quality_test_rows import CategoryGroup, rows_by_category
 from frontend.results import history_plot
 from frontend.screens.dataset import ingestion_queries, queries
+from frontend.screens.dataset.capture_lag_query import capture_lags
 from frontend.screens.dataset.capture_query import capture_state
-from frontend.ui.feed_option_fields import feed_option_facts
+from frontend.ui.feed_fields.hidden_columns import hidden_column_facts
+from frontend.ui.feed_fields.options import feed_option_facts
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub import wiring
@@ -57,6 +59,7 @@ def data(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
     dataset, context = dataset_frame(request, name, "data", now)
     context["partitions"] = queries.partition_overview(dataset, context["health"], now=now)
+    context["hidden_facts"] = hidden_column_facts(dataset)
     return render(request, "screens/dataset/templates/data.html", context)
 
 
@@ -72,8 +75,10 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "finished": ingestion_queries.external_run_rows(dataset),
         "hooks": ingestion_queries.run_hooks_of(dataset),
         "may_see_rows": can(request.user, "see rows", dataset.team),
-        "captured": capture_state(dataset),
+        "captured": (captured := capture_state(dataset)),
+        "capture_lags": capture_lags(dataset, now=now) if captured else [],
         "feed_facts": feed_option_facts(dataset),
+        "hidden_facts": hidden_column_facts(dataset),
         "index_copies": dataset.copies.order_by("data_center__name").values_list("data_center__name", flat=True),
     }
     return render_live(request, "screens/dataset/templates/ingestion.html", context, FRAGMENTS)

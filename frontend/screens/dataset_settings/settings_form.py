@@ -10,13 +10,17 @@ from typing import Any
 from django.http import QueryDict
 from django.utils import timezone
 
-from frontend.ui import feed_option_fields, words
-from frontend.ui.feed_option_fields import FormWithFeedOptions
+from frontend.ui import words
+from frontend.ui.feed_fields import hidden_columns as hidden_column_fields
+from frontend.ui.feed_fields import options as feed_option_fields
+from frontend.ui.feed_fields.hidden_columns import FormWithHiddenColumns
+from frontend.ui.feed_fields.options import FormWithFeedOptions
 from frontend.ui.form_actions import parse_local_time
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub.catalog.datasets.changes import POLICY_FIELDS, current_value
 from lakehub.catalog.datasets.feed_options import takes_feed_options
 from lakehub.catalog.models import Dataset, FeedKind
+from lakehub.catalog.storages import is_captured
 from lakehub.kernel.errors import Refused
 from quality.domain.language import ExpressionError
 from quality.domain.language.parser import parse_literal
@@ -56,7 +60,7 @@ class SlaField:
 
 
 @dataclass(frozen=True)
-class SettingsForm(FormWithFeedOptions):
+class SettingsForm(FormWithFeedOptions, FormWithHiddenColumns):
     values: Mapping[str, str]
     paused: bool
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -106,6 +110,7 @@ def form_of_dataset(dataset: Dataset) -> SettingsForm:
         "version": str(dataset.metadata_version),
         **overrides,
         **feed_option_fields.fields_of_dataset(dataset),
+        **hidden_column_fields.fields_of_dataset(dataset),
     }
     return SettingsForm(values, bool(feed and feed.paused))
 
@@ -118,7 +123,8 @@ def form_from_post(posted: QueryDict) -> SettingsForm:
     )
     slas = [f"sla-{name}" for name in _sla_names()]
     values = {name: posted.get(name, "").strip() for name in (*names, *slas)}
-    return SettingsForm(values | feed_option_fields.fields_from_post(posted), "paused" in posted)
+    values |= feed_option_fields.fields_from_post(posted) | hidden_column_fields.fields_from_post(posted)
+    return SettingsForm(values, "paused" in posted)
 
 
 def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
@@ -141,11 +147,24 @@ def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
         submitted["paused"] = form.paused
     if takes_feed_options(dataset):
         submitted["feed_options"] = feed_option_fields.options_of_fields(form.values)
+    if takes_hidden_columns(dataset):
+        submitted |= hidden_column_fields.names_of_fields(form.values)
     if form.tier < 0:
         problems["tier"] = f"There is no tier `{form.values['tier']}`: tiers go from 0 (highest) to 5."
     if problems:
         raise Refused.for_fields(problems)
     return {name: value for name, value in submitted.items() if value != current_value(dataset, name)}
+
+
+def takes_hidden_columns(dataset: Dataset) -> bool:
+    """Its table is captured."""
+    feed = dataset.feed_or_none
+    return (
+        takes_feed_options(dataset)
+        and feed is not None
+        and feed.connection is not None
+        and is_captured(feed.connection.plugin)
+    )
 
 
 def _split(text: str) -> list[str]:

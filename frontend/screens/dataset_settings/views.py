@@ -14,7 +14,8 @@ from django.views.decorators.http import require_POST
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.dataset_settings import settings_form
 from frontend.screens.dataset_settings.settings_form import SettingsForm
-from frontend.ui.feed_option_fields import feed_option_facts
+from frontend.ui.feed_fields.hidden_columns import hidden_column_facts
+from frontend.ui.feed_fields.options import feed_option_facts
 from frontend.ui.form_actions import actor_of, errors_as_messages, perform_action
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub import wiring
@@ -22,6 +23,7 @@ from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can, require
 from lakehub.catalog.datasets import changes, offboarding
 from lakehub.catalog.datasets.feed_options import takes_feed_options
+from lakehub.catalog.datasets.hidden_columns import HIDING_WORDS
 from lakehub.catalog.models import Dataset, DatasetKind
 from lakehub.catalog.ports import preview_change
 from lakehub.kernel.errors import Conflict, Refused
@@ -107,6 +109,8 @@ def _settings_page(
         "expected": settings_form.next_production_text(dataset, now=context["now"]),
         "takes_feed_options": takes_feed_options(dataset),
         "feed_facts": feed_option_facts(dataset),
+        "takes_hidden_columns": settings_form.takes_hidden_columns(dataset),
+        "hidden_facts": hidden_column_facts(dataset),
         "may_change": live and can(user, "onboard", dataset.team),
         "may_offboard": live and can(user, "offboard", dataset.team),
         "may_restore": not live and can(user, "onboard", dataset.team),
@@ -129,4 +133,5 @@ def _setting_label(name: str) -> str:
         "paused": "the feed",
         "every": "the feed",
         "feed_options": "the feed",
+        **HIDING_WORDS,
     }.get(name, name.replace("_", " "))

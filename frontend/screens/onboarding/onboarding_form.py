@@ -10,9 +10,12 @@ from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
 
-from frontend.ui import feed_option_fields
-from frontend.ui.feed_option_fields import FormWithFeedOptions
+from frontend.ui.feed_fields import hidden_columns as hidden_column_fields
+from frontend.ui.feed_fields import options as feed_option_fields
+from frontend.ui.feed_fields.hidden_columns import FormWithHiddenColumns
+from frontend.ui.feed_fields.options import FormWithFeedOptions
 from frontend.ui.whole_numbers import parse_whole_number
+from lakehub.catalog.datasets.hidden_columns import HASHED, LEFT_OUT, MASKED
 from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import MAX_COPIES, DatasetKind
 from lakehub.catalog.onboarding.column_proposals import (
@@ -59,7 +62,7 @@ TEXT_FIELDS = (
 
 
 @dataclass(frozen=True)
-class OnboardingForm(FormWithFeedOptions):
+class OnboardingForm(FormWithFeedOptions, FormWithHiddenColumns):
     """The fields as typed, and why some cannot be used."""
 
     values: Mapping[str, str]
@@ -80,6 +83,7 @@ class OnboardingForm(FormWithFeedOptions):
 
 def proposed_name(table: str) -> str:
     """A dataset's name for a table: `ops.Flights` is flights, `raw/orders/dt=*/*.parquet` is orders, `readings.parquet` is readings."""
+    table = re.sub(r"\?\w+=.*", "", table)  # what is said of its columns
     named = [part for part in table.split("/") if "*" not in part and "=" not in part]
     last = named[-1] if named else ""
     file = re.fullmatch(r"(.+?)\.(?:parquet|csv|tsv|jsonl?|ndjson|avro)(?:\.gz)?", last, re.IGNORECASE)
@@ -87,17 +91,21 @@ def proposed_name(table: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "_", word.lower()).strip("_-")
 
 
-def prefilled_form(table: TableMetadata, name: str, team: str, data_centers: tuple[str, ...]) -> OnboardingForm:
-    """What can be proposed from the table: its declared key, and columns whose names say what they are."""
+def prefilled_form(
+    table: TableMetadata, name: str, team: str, data_centers: tuple[str, ...], *, is_captured: bool = False
+) -> OnboardingForm:
+    """What can be proposed from the table: its declared key, and columns whose names say what they are. Changes that are captured have an order
+    of their own, and no column says it."""
     columns = {column.name: column for column in table.columns}
-    changed = next((candidate for candidate in CHANGE_COLUMNS if candidate in columns), "")
+    changed = next((candidate for candidate in CHANGE_COLUMNS if candidate in columns and not is_captured), "")
+    is_updated = is_captured or bool(changed)
     return OnboardingForm(
         {
             **dict.fromkeys(TEXT_FIELDS, ""),
             "name": name,
             "team": team,
             "tier": "2",
-            "kind": DatasetKind.APPEND_PLUS_UPDATE if changed else DatasetKind.APPEND_ONLY,
+            "kind": DatasetKind.APPEND_PLUS_UPDATE if is_updated else DatasetKind.APPEND_ONLY,
             "primary_key": ", ".join(table.primary_key),
             "reference_key": changed,
             "cursor_column": changed,
@@ -109,11 +117,15 @@ def prefilled_form(table: TableMetadata, name: str, team: str, data_centers: tup
     )
 
 
+def names_an_order(form: OnboardingForm) -> bool:
+    return bool(form.values["reference_key"] or form.values["cursor_column"])
+
+
 def form_from_post(posted: QueryDict) -> OnboardingForm:
     values = {name: posted.get(name, "").strip() for name in TEXT_FIELDS}
     centers = tuple(posted.getlist("data_centers"))
     return OnboardingForm(
-        values | feed_option_fields.fields_from_post(posted),
+        values | feed_option_fields.fields_from_post(posted) | hidden_column_fields.fields_from_post(posted),
         centers,
         tuple(_copies_from_post(posted, centers, values["connection"])),
         "one_to_one" in posted,
@@ -133,6 +145,7 @@ def application_of(form: OnboardingForm) -> OnboardingRequest:
     """Raises Refused only for days that are no number; the rest is the use case's to check."""
     values = form.values
     tier = parse_whole_number(values["tier"])
+    hidden = hidden_column_fields.names_of_fields(values)
     return OnboardingRequest(
         name=values["name"],
         team=values["team"],
@@ -156,6 +169,9 @@ def application_of(form: OnboardingForm) -> OnboardingRequest:
         grace=_grace_period(values["grace_days"], tier),
         description=values["description"],
         feed_options=feed_option_fields.options_of_fields(values),
+        columns_left_out=hidden[LEFT_OUT],
+        columns_hashed=hidden[HASHED],
+        columns_masked=hidden[MASKED],
     )
 
 

@@ -20,7 +20,7 @@ from frontend.ui.live import render_live
 from lakehub import wiring
 from lakehub.accounts.models import Team, User
 from lakehub.accounts.permissions import can, can_in_some_team, is_operator, teams_where
-from lakehub.catalog.metadata import MetadataUnavailable, TableMetadata
+from lakehub.catalog.metadata import SAMPLE_SHOWN, MetadataUnavailable, TableMetadata
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
 from lakehub.catalog.onboarding.onboard import onboard_dataset
 from lakehub.catalog.request_permissions import require_onboarding
@@ -49,7 +49,8 @@ def onboarding(request: HttpRequest) -> HttpResponse:
         return _source_step(request, teams, connection, problem=str(problem))
     name = form.proposed_name(request.GET["table"])
     centers = tuple(DataCenter.objects.values_list("name", flat=True))
-    blank = form.prefilled_form(table, name, teams[0].name if teams else "", centers)
+    team = teams[0].name if teams else ""
+    blank = form.prefilled_form(table, name, team, centers, is_captured=source.is_captured)
     blank = replace(blank, values={**blank.values, "connection": connection.name, "table": request.GET["table"]})
     blank = _with_proposed_columns(_with_proposed_partition(blank, table, source), table, source)
     return _keys_step(request, teams, blank, table, source)
@@ -180,6 +181,9 @@ def _keys_step(
         "promises": list(TIERS.items()),
         "kinds": DatasetKind.choices,
         "grains": [grain.value for grain in Grain],
+        "sample": _sample_rows(source, draft, table),
+        "takes_order": form.names_an_order(draft) or source is None or not source.is_captured,
+        "takes_hidden_columns": (source is not None and source.can_hide_columns) or draft.opens_hidden_columns,
         "copy_places": _copy_places(draft),
         "connections": Connection.objects.filter(team__in=teams),
         "datasets": Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True),
@@ -202,6 +206,16 @@ def _key_evidence(source: Storage | None, draft: form.OnboardingForm, table: Tab
         return source.key_evidence(draft.values["table"], key).sentence
     except MetadataUnavailable as problem:
         return str(problem)
+
+
+def _sample_rows(source: Storage | None, draft: form.OnboardingForm, table: TableMetadata | None) -> Mapping[str, Any]:
+    """With the reason where they cannot be read."""
+    if source is None or table is None:
+        return {}
+    try:
+        return {"rows": source.sample_rows(draft.values["table"], table, SAMPLE_SHOWN)}
+    except MetadataUnavailable as problem:
+        return {"problem": str(problem)}
 
 
 def _partition_note(source: Storage | None, draft: form.OnboardingForm, table: TableMetadata | None) -> str:

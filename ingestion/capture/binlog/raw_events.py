@@ -12,6 +12,7 @@ from ingestion.capture.binlog.events import Gtid, Statement
 _HEADER = struct.Struct("<IBIIIH")
 _QUERY = struct.Struct("<IIBHH")
 _GTID = struct.Struct("<QIB")
+_ROTATION = struct.Struct("<Q")
 _CHECKSUM_BYTES = 4
 _LOADED_FILE_BYTES = 13
 """Which file, where its name begins and ends in the statement, and what becomes of duplicates."""
@@ -53,12 +54,20 @@ class RawEvent(NamedTuple):
     at: datetime
     server: int
     body: bytes
+    end: int = 0
+    """Where the next one begins in its file; 0: it is in none."""
 
 
 def raw_event(data: bytes, *, has_checksum: bool) -> RawEvent:
-    seconds, kind, server, *_ = _HEADER.unpack_from(data)
-    end = len(data) - (_CHECKSUM_BYTES if has_checksum else 0)
-    return RawEvent(kind, datetime.fromtimestamp(seconds, UTC), server, data[_HEADER.size : end])
+    seconds, kind, server, _, end, _ = _HEADER.unpack_from(data)
+    body_end = len(data) - (_CHECKSUM_BYTES if has_checksum else 0)
+    return RawEvent(kind, datetime.fromtimestamp(seconds, UTC), server, data[_HEADER.size : body_end], end)
+
+
+def next_file_of(event: RawEvent) -> tuple[str, int]:
+    """Of a rotation: the file that follows, and where it is read from."""
+    (start,) = _ROTATION.unpack_from(event.body)
+    return event.body[_ROTATION.size :].decode(errors="replace"), start
 
 
 def gtid_of(event: RawEvent) -> tuple[Gtid, bool]:

@@ -33,7 +33,16 @@ from ingestion.capture.binlog.events import (
     Statement,
     Unreadable,
 )
-from ingestion.capture.binlog.raw_events import COMPRESSED, ROWS, Kind, RawEvent, gtid_of, raw_event, statement_of
+from ingestion.capture.binlog.raw_events import (
+    COMPRESSED,
+    ROWS,
+    Kind,
+    RawEvent,
+    gtid_of,
+    next_file_of,
+    raw_event,
+    statement_of,
+)
 from ingestion.capture.binlog.table_map import (
     ColumnKind,
     TableMap,
@@ -86,6 +95,8 @@ class BinlogStream:
         self._decoder = _RowDecoder()
         self._tables: dict[int, TableMap | Unreadable] = {}
         self._is_one_statement = False
+        self.file, self.offset = "", 0
+        """Which file of the binlog it is in, and up to where: for people, the server goes by the GTID. Empty: nothing has come yet."""
 
     def open(self) -> None:
         """Raises BinlogError."""
@@ -119,7 +130,10 @@ class BinlogStream:
 
     def _events_of(self, data: bytes, *, has_checksum: bool) -> Iterator[BinlogEvent]:
         raw = raw_event(data, has_checksum=has_checksum)
-        if raw.kind == Kind.FORMAT:
+        self.offset = raw.end or self.offset
+        if raw.kind == Kind.ROTATE:
+            self.file, self.offset = next_file_of(raw)
+        elif raw.kind == Kind.FORMAT:
             self._decoder.begin(data, has_checksum=has_checksum)
             self._tables.clear()
         elif raw.kind == Kind.GTID:

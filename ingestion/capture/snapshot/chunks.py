@@ -8,7 +8,8 @@ transaction and those of the next one (`reference_key_after`), whatever happened
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,16 +49,22 @@ def read_chunk(
         f"SELECT {', '.join(keys)}, {select_list(columns)} FROM {quoted(table.database)}.{quoted(table.table)} "
         f"{where} ORDER BY {', '.join(keys)} LIMIT {int(rows)}"
     )
-    connection.exec_driver_sql("SET time_zone = '+00:00'")
-    connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    try:
-        sequence = _sequence(connection)
+    with consistent_snapshot(connection) as sequence:
         selected = connection.execute(sa.text(query), parameters).fetchall()
-    finally:
-        connection.exec_driver_sql("ROLLBACK")
     values = [row_of(columns, row[len(keys) :]) for row in selected]
     last_key = tuple(selected[-1][: len(keys)]) if len(selected) == rows else None
     return SnapshotChunk(values, sequence, last_key)
+
+
+@contextmanager
+def consistent_snapshot(connection: sa.Connection) -> Iterator[int]:
+    """What is read in it was so after the transaction whose number it yields. Raises BinlogError where the server does not tell the place."""
+    connection.exec_driver_sql("SET time_zone = '+00:00'")
+    connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    try:
+        yield _sequence(connection)
+    finally:
+        connection.exec_driver_sql("ROLLBACK")
 
 
 def _sequence(connection: sa.Connection) -> int:

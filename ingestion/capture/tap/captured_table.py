@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.column_values import ReadValue, UnfitColumn, lake_type_of, value_reader_of
 from ingestion.capture.binlog.events import Row, RowChange
 from ingestion.capture.binlog.table_map import MappedColumn, TableMap
+from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.capture.tap.position import reference_key, reference_key_after
 from ingestion.domain.merging.events import ChangeEvent, Operation, RowKey
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
+from lakehub.kernel.cells.cell_tables import CellOptions
 from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
 
 PARTS = 2
@@ -31,20 +33,22 @@ class SchemaVersions(Protocol):
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         """That has these columns; registered where there is none yet. Raises NotCaptured where the subject's rules are against it."""
 
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        """Of the table's columns, in the transaction of this number; those that were noted before are noted once."""
+
 
 @dataclass(frozen=True)
 class CaptureSpec:
-    """`database`: empty where a server has none: then `table` is a topic. `topic` is the subject of the schema too. `load` counts how often the dataset was loaded whole. `record_key`: of the dataset; empty: the primary key of the table. `left_out` columns are not read,
-    `hashed` ones are SHA-256 in hexadecimal digits, `masked` ones are null."""
+    """`database`: empty where a server has none: then `table` is a topic. `topic` is the subject of the schema too. `load` counts how often the dataset was loaded whole. `record_key`: of the dataset; empty: the primary key of the table."""
 
     topic: str
     database: str
     table: str
     load: int = 1
     record_key: tuple[str, ...] = ()
-    left_out: frozenset[str] = frozenset()
-    hashed: frozenset[str] = frozenset()
-    masked: frozenset[str] = frozenset()
+    hidden: HiddenColumns = field(default_factory=HiddenColumns)
+    cells: CellOptions | None = None
+    """Of a table of cells, each of which is a part of a row; None: each row of the table is one."""
 
 
 class Transaction(NamedTuple):
@@ -72,9 +76,10 @@ class CapturedTable:
     ) -> CapturedTable:
         """Raises NotCaptured."""
         record_key = spec.record_key or definition.primary_key
-        columns = {column.name: column for column in definition.columns if column.name not in spec.left_out}
+        columns = {column.name: column for column in definition.columns if column.name not in spec.hidden.left_out}
         owner = f"The table `{spec.database}.{spec.table}`"
-        _check_names(owner, spec, record_key, columns)
+        _check_hidden(owner, spec, record_key, definition)
+        _check_names(owner, record_key, columns)
         no_dates = Counter[str]()
         try:
             types = {name: _type_of(column, spec) for name, column in columns.items()}
@@ -93,6 +98,10 @@ class CapturedTable:
         if new_key is not None:
             operation = Operation.UPDATE if old_key == new_key else Operation.INSERT
             yield self._event(operation, new_key, after, transaction, number * PARTS + 1)
+
+    def source_column(self, change: RowChange) -> str:
+        """Of a source that changes column by column: none, as each change is of the row."""
+        return ""
 
     def snapshot_event(self, sequence: int, row: Row) -> ChangeEvent:
         """Of a row that was read as it was after a transaction. Raises ValueError for a value that its column cannot have."""
@@ -130,7 +139,7 @@ class CapturedTable:
         try:
             return None if value is None else self._readers[name](value)
         except ValueError:
-            return None if name in self.spec.hashed | self.spec.masked else value
+            return None if name in self.spec.hidden.names else value
 
     def _key(self, values: Mapping[str, Any] | None) -> RowKey | None:
         return None if values is None else tuple(values[name] for name in self.record_key)
@@ -143,47 +152,62 @@ class CapturedTable:
         return ChangeEvent(operation, key, reference, position, values or {}, self.schema.version, transaction.at)
 
 
-def _check_names(
-    owner: str, spec: CaptureSpec, record_key: tuple[str, ...], columns: Mapping[str, MappedColumn]
-) -> None:
+def _check_hidden(owner: str, spec: CaptureSpec, record_key: tuple[str, ...], definition: TableMap) -> None:
+    """A key says which row it is, also in messages and places that are not hidden. A column that has got another name would be seen under that."""
+    hidden, names = spec.hidden, {column.name for column in definition.columns}
+    for name in (*record_key, *definition.primary_key):
+        if name in hidden.names:
+            key = "record key" if name in record_key else "primary key"
+            raise NotCaptured(
+                f"{owner} is not captured: its column `{name}`, a part of the {key}, is to be {hidden.how(name)}. Take it from that list of the dataset, or "
+                "name another key."
+            )
+    if missing := sorted(hidden.names - names):
+        gone = ", ".join(f"`{name}` ({hidden.how(name)})" for name in missing)
+        raise NotCaptured(
+            f"{owner} is not captured: it does not have {gone} any more, and under another name the values would be seen. Say in the settings of the "
+            "dataset which columns are left out, hashed and masked now."
+        )
+
+
+def _check_names(owner: str, record_key: tuple[str, ...], columns: Mapping[str, MappedColumn]) -> None:
     if not record_key:
         raise NotCaptured(
             f"{owner} is not captured: it has no primary key. Give it one, or name a record key that no two rows share."
         )
     for name in record_key:
-        if name not in columns or name in spec.masked:
-            why = "masked" if name in columns else "not there or left out"
-            raise NotCaptured(f"{owner} is not captured: its column `{name}`, a part of the record key, is {why}.")
+        if name not in columns:
+            raise NotCaptured(f"{owner} is not captured: its column `{name}`, a part of the record key, is not there.")
     if unfit := names_unfit_for_the_lake(columns):
         raise NotCaptured(
-            f"{owner} is not captured: {unfit_names_text(unfit)} Rename them, or load a view without them by its cursor column, from a connection with the plug-in `sql`."
+            f"{owner} is not captured: {unfit_names_text(unfit)} Rename them, leave them out, or load a view without them by its cursor column, from a "
+            "connection with the plug-in `sql`."
         )
 
 
 def _type_of(column: MappedColumn, spec: CaptureSpec) -> str:
-    return "string" if column.name in spec.hashed else lake_type_of(column)
+    return "string" if column.name in spec.hidden.hashed else lake_type_of(column)
 
 
 def _reader_of(
     column: MappedColumn, spec: CaptureSpec, charsets: Mapping[int, str], no_dates: Counter[str]
 ) -> ReadValue:
-    if column.name in spec.masked:
+    if column.name in spec.hidden.masked:
         return _masked
     read = value_reader_of(column, charsets, no_dates)
-    return _hashed(read) if column.name in spec.hashed else read
+    return _hashed(column.name, read, spec.hidden) if column.name in spec.hidden.hashed else read
 
 
 def _masked(value: Any) -> None:
     return None
 
 
-def _hashed(read: ReadValue) -> Callable[[Any], str | None]:
+def _hashed(name: str, read: ReadValue, hidden: HiddenColumns) -> ReadValue:
     def digest(value: Any) -> str | None:
-        content = read(value)
-        if content is None:
-            return None
-        return hashlib.sha256(
-            content if isinstance(content, bytes) else str(content).encode(errors="surrogateescape")
-        ).hexdigest()
+        try:
+            return hidden.digest(read(value))
+        except ValueError:
+            # What is wrong with it may say what it is.
+            raise ValueError(f"that of `{name}`, which is hashed, is none of its type") from None
 
     return digest

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from ingestion.capture.binlog.column_changes import Alteration, alteration
 from ingestion.capture.binlog.events import (
     Begin,
     BinlogError,
@@ -22,14 +23,15 @@ from ingestion.capture.binlog.events import (
     Statement,
     Unreadable,
 )
-from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, altered_table, removals
+from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions
+from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
+from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
-from ingestion.heatpipe.encoder import Encoder
+from ingestion.heatpipe.encoder import Encoder, Message
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 
@@ -56,9 +58,9 @@ class Observer(Protocol):
         """Its definition may be another one now; rows that come have it by themselves."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Encoded:
-    table: CapturedTable
+    table: CapturedRows
     encoder: Encoder
 
 
@@ -77,7 +79,7 @@ class Tap:
         start: TapState,
         versions: SchemaVersions,
         charsets: Mapping[int, str],
-        new_encoder: Callable[[CapturedTable], Encoder],
+        new_encoder: Callable[[CapturedRows], Encoder],
         observer: Observer,
         monotonic: Callable[[], float],
         pause: Callable[[float], None],
@@ -178,9 +180,27 @@ class Tap:
             for spec in self._specs:
                 if spec.database == removal.database and removal.table in (ALL_TABLES, spec.table):
                     self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
-        if (altered := altered_table(statement)) is not None:
-            for spec in self._specs_of.get(altered, []):
-                self._observer.table_altered(spec.topic)
+        if (altered := alteration(statement)) is not None:
+            for spec in self._specs_of.get((altered.database, altered.table), []):
+                self._note_alteration(spec, altered)
+
+    def _note_alteration(self, spec: CaptureSpec, altered: Alteration) -> None:
+        """What columns are called from now on is kept before the position moves on: nothing else says it."""
+        if spec.topic in self._stopped:
+            return
+        hidden = {name.casefold() for name in spec.hidden.names}
+        for change in altered.changes:
+            if change.old.casefold() in hidden and change.old.casefold() != change.new.casefold():
+                name = f"`{spec.database}.{spec.table}`"
+                self._stop(
+                    spec,
+                    f"{name} has changed its column `{change.old}`, which nobody is to see, and its values may be seen under another name. Say in the settings "
+                    f"of the dataset which columns are left out, hashed and masked now. {_RELOAD}",
+                )
+                return
+        if altered.changes and self._transaction is not None:
+            self._versions.note_changes(spec.topic, self._transaction.facts.sequence, altered.changes)
+        self._observer.table_altered(spec.topic)
 
     def _end_transaction(self, ending: Ending) -> None:
         transaction = self._transaction
@@ -227,8 +247,10 @@ class Tap:
     def _take_row(self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange) -> None:
         topic = table.table.spec.topic
         try:
-            events = [*table.table.events(transaction.facts, number, change)]
-            messages = [Outgoing(topic, *table.encoder.encode(event)) for event in events]
+            messages = [Outgoing(topic, *message) for message in self._encoded(table, transaction, number, change)]
+        except NotCaptured as problem:
+            self._stop(table.table.spec, str(problem))
+            return
         except UnfitEvent as problem:
             messages = [_rejected(table.table, transaction.gtid, number, change, problem)]
         except ValueError as problem:
@@ -237,13 +259,23 @@ class Tap:
         self._pending += messages
         self._pending_bytes += _bytes_of(messages)
 
+    def _encoded(
+        self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange
+    ) -> Iterator[Message]:
+        """Raises UnfitEvent, NotCaptured; ValueError for a value that its column cannot have."""
+        events = [*table.table.events(transaction.facts, number, change)]
+        if table.table.schema is not table.encoder.schema:
+            table.encoder = self._new_encoder(table.table)
+        source_column = table.table.source_column(change)
+        return (table.encoder.encode(event, source_column=source_column) for event in events)
+
     def _table_of(self, spec: CaptureSpec, definition: TableMap) -> _Encoded | None:
         """By the definition that its rows have now; None: it is stopped."""
         known = self._tables.get(spec.topic)
         if spec.topic in self._stopped or (known is not None and known.table.definition == definition):
             return None if spec.topic in self._stopped else known
         try:
-            table = CapturedTable.of(spec, definition, self._versions, self._charsets)
+            table = captured_rows(spec, definition, self._versions, self._charsets)
         except NotCaptured as problem:
             self._stop(spec, str(problem))
             return None
@@ -296,7 +328,7 @@ def _require_domain(position: str, gtid: Gtid) -> None:
         )
 
 
-def _rejected(table: CapturedTable, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
+def _rejected(table: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
     """With all that it takes to publish the row again when it was mended."""
     before, after = table.shown(change.before), table.shown(change.after)
     row = UnencodedRow(str(gtid), number, problem.defect, problem.field, str(problem), before, after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 from time import monotonic, sleep
 from typing import Any
 
@@ -68,6 +69,12 @@ class Cluster:
     def nexts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset behind the last message of each that is committed."""
         return self._offsets(partitions, _NEXT)
+
+    def offsets_at(self, partitions: Sequence[TopicPartition], at: datetime) -> dict[TopicPartition, int]:
+        """An offset of each that no message of this time or a later one lies before."""
+        spec = OffsetSpec.for_timestamp(int(at.timestamp() * 1000))
+        nexts, offsets = self.nexts(partitions), self._offsets(partitions, spec)
+        return {each: offset if offset >= 0 else nexts[each] for each, offset in offsets.items()}
 
     def _offsets(self, partitions: Sequence[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         """Asked again while brokers choose leaders, and after a topic was made: a client that asked before may believe for half a minute that there is

@@ -33,6 +33,23 @@ class KafkaReader:
         firsts, nexts = self.cluster.firsts(partitions), self.cluster.nexts(partitions)
         return {str(each.partition): Bounds(firsts[each], nexts[each]) for each in partitions}
 
+    def offsets_at(self, topic: str, at: datetime) -> Offsets:
+        """Kafka finds notes of its own, too, which have another clock: messages are read on from there."""
+        name = topic_name(self.cluster.address.prefix, topic)
+        if not (partitions := self.cluster.partitions([name])[name]):
+            return {}
+        nexts, near = self.cluster.nexts(partitions), self.cluster.offsets_at(partitions, at)
+        starts = {int(each.partition): near[each] for each in partitions}
+        ends = {int(each.partition): nexts[each] for each in partitions if near[each] < nexts[each]}
+        offsets, wanted = {str(each.partition): nexts[each] for each in partitions}, {str(each) for each in ends}
+        for message in self._messages(name, topic, starts, ends):
+            if message.partition in wanted and message.logged_at >= at:
+                offsets[message.partition] = message.offset
+                wanted.remove(message.partition)
+            if not wanted:
+                break
+        return offsets
+
     def read(self, topic: str, offsets: Offsets) -> Iterator[Logged]:
         return self.read_in_kafka(topic_name(self.cluster.address.prefix, topic), topic, offsets)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -126,6 +127,21 @@ class SegmentsReader:
     def bounds(self, topic: str) -> Mapping[str, Bounds]:
         mark = Marks.seen(self.root).topics.get(topic)
         return {} if mark is None else {segment.PARTITION: Bounds(mark.first, mark.next)}
+
+    def offsets_at(self, topic: str, at: datetime) -> Offsets:
+        """Reads the first messages of some segments, and then one segment."""
+        mark = Marks.seen(self.root).topics.get(topic)
+        if mark is None:
+            return {}
+        segments = segment.segments_of(segment.topic_folder(self.root, topic))
+        firsts = [first for first in segments if mark.first <= first < mark.next]
+        earlier = bisect_left(
+            firsts, at, key=lambda first: next(self.read(topic, {segment.PARTITION: first})).logged_at
+        )
+        start = firsts[earlier - 1] if earlier else mark.first
+        messages = self.read(topic, {segment.PARTITION: start})
+        later = next((message.offset for message in messages if message.logged_at >= at), mark.next)
+        return {segment.PARTITION: later}
 
     def read(self, topic: str, offsets: Offsets) -> Iterator[Logged]:
         mark = Marks.seen(self.root).topics.get(topic, TopicMark())

@@ -56,6 +56,11 @@ def metadata_type(reference_type: type[ReferenceKey] | None) -> ColumnType:
     )
 
 
+def reference_type_of(type_: str) -> type[ReferenceKey]:
+    """Of a table whose metadata column has this type: as its text says, long or bytes."""
+    return int if type_ == str(metadata_type(int)) else bytes
+
+
 def metadata_of(row_key: str, state: RowState, latest: LatestEvent, columns: Collection[str]) -> dict[str, Any]:
     """Of a row that is there. `columns`: those of the schema version of its latest event."""
     changelog = changelog_columns(state)

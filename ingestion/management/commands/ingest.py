@@ -15,12 +15,15 @@ from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.output.terminal import printable
 
+_HAVE_COMMANDS = (JobKind.REPLAY, JobKind.SET_POSITION)
+"""Of their own: `replay_errors` and `positions`."""
+
 
 class Command(BaseCommand):
     help = "Asks for a job on a copy of a dataset; a worker runs it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("kind", choices=[kind for kind in JobKind.values if kind != JobKind.REPLAY])
+        parser.add_argument("kind", choices=[kind for kind in JobKind.values if kind not in _HAVE_COMMANDS])
         parser.add_argument("dataset")
         parser.add_argument("--data-center", default="", help="needed where the dataset has several copies")
         parser.add_argument(

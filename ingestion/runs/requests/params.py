@@ -16,6 +16,7 @@ PARAMS_BY_KIND = {
     JobKind.DELETE: ("partitions", "keys", "share"),
     JobKind.REPLAY: ("rows",),
     JobKind.CLUSTER: ("partitions", "planned"),
+    JobKind.SET_POSITION: ("offsets", "may_skip", "why"),
     JobKind.DROP: (),
     JobKind.VERIFY_INDEX: (),
     JobKind.REBUILD_INDEX: (),
@@ -64,6 +65,21 @@ def _count_problem(name: str, value: object) -> str:
     return f"`{name}` is {_shown(value)}: give a whole number of rows."
 
 
+def _offsets_problem(name: str, value: object) -> str:
+    parts = [part for parts in value.values() for part in _values_of(parts)] if isinstance(value, dict) else [None]
+    if all(isinstance(part, int) and not isinstance(part, bool) and part >= 0 for part in parts):
+        return ""
+    return f"`{name}` is {_shown(value)}: give by topic and partition the number of a message, 0 or more."
+
+
+def _values_of(parts: object) -> list[object]:
+    return [*parts.values()] if isinstance(parts, dict) else [None]
+
+
+def _text_problem(name: str, value: object) -> str:
+    return "" if isinstance(value, str) else f"`{name}` is {_shown(value)}: give a text."
+
+
 def _names_problem(name: str, value: object) -> str:
     if _is_list(value) and all(isinstance(each, str) for each in value):
         return ""
@@ -99,5 +115,8 @@ _FORM_PROBLEMS: Mapping[str, Callable[[str, Any], str]] = {
     "keys": _keys_problem,
     "share": _share_problem,
     "rows": _count_problem,
+    "offsets": _offsets_problem,
+    "may_skip": _boolean_problem,
+    "why": _text_problem,
 }
 """What is wrong with a value, in a sentence; empty: nothing."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.log_moves import LOAD, LOADED_AT, LOADED_FROM, LOG
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.sources import SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import LOAD, LOG, METADATA, read_changes
+from ingestion.sources.logged_changes import metadata_column, read_changes
 
 
 class KafkaSource:
@@ -28,7 +29,7 @@ class KafkaSource:
                 f"No message of the topic `{self._config.object}` was captured yet, so its columns are not known. The load goes on when it is run again; "
                 "*Tap servers* in the console says how the tap goes."
             )
-        return Schema((*versions[-1].row_columns, METADATA))
+        return Schema((*versions[-1].row_columns, metadata_column()))
 
     def snapshot(
         self,
@@ -42,7 +43,8 @@ class KafkaSource:
             raise SourceError(
                 f"`{self._config.object}` is a topic, so single partitions of the lake are not read again. Bootstrap the dataset with `replace`."
             )
-        position: Position = {LOG: self._topic.begins_at, LOAD: self._topic.load}
+        begins_at, began = self._topic.begins_at, datetime.now(UTC).isoformat()
+        position: Position = {LOG: begins_at, LOAD: self._topic.load, LOADED_FROM: begins_at, LOADED_AT: began}
         return SourceReading(iter(()), lambda: position, total=lambda: 0, begins_empty=True)
 
     def changes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,9 +11,11 @@ from functools import cached_property
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog_files import read_newest_gtid
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
+from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
 from ingestion.domain.schema import Schema, evolve_schema
 from ingestion.heatpipe.event_schema import event_schema
@@ -65,6 +67,13 @@ class OpenServer:
             charsets = read_charsets(self.connection)
         return CapturedTable.of(spec, definition, _KnownVersions(topic), charsets)
 
+    def captured_cells(self, spec: CaptureSpec, topic: EventTopic) -> CapturedCells:
+        """As they are now. Raises NotCaptured, NoSuchTable."""
+        with self.source.at_most(TIMEOUTS.silence):
+            definition = read_definition(self.connection, spec.database, spec.table)
+            charsets = read_charsets(self.connection)
+        return CapturedCells.of(spec, definition, _KnownVersions(topic), charsets)
+
     def newest_sequence(self) -> int:
         """Of the transactions in the binlog: some of them may not be seen by a snapshot yet."""
         with self.source.at_most(TIMEOUTS.silence):
@@ -84,3 +93,6 @@ class _KnownVersions:
             if evolve_schema(schema.row_columns, columns).target == schema.row_columns:
                 return schema
         return SubjectSchema(subject, 0, 0, event_schema(subject, columns))
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        """The tap's."""

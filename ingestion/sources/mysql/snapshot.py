@@ -15,6 +15,7 @@ from ingestion.capture.snapshot.key_position import EncodedKey, decode_key, enco
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
 from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.batch_limits import BatchMeter
+from ingestion.domain.checkpoint import Position
 from ingestion.domain.merging.events import Version
 from ingestion.domain.merging.row_state import ColumnState, RowState
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, LatestEvent, metadata_of
@@ -25,7 +26,8 @@ from ingestion.sources import EventBatch, SourceConfig, SourceError, UnreadableR
 from ingestion.sources.mysql.server import TIMEOUTS, MysqlServer, OpenServer
 
 SNAPSHOT_SOURCE = "snapshot"
-_MAX_WAITS = 200
+_KEY, _LEAST = "key", "least"
+MAX_WAITS = 200
 """For a transaction that is in the binlog to be seen by a snapshot: the server is about to end its commit."""
 _ROWS = sa.text(
     "SELECT table_rows FROM information_schema.tables WHERE table_schema = :database AND table_name = :table"
@@ -33,10 +35,10 @@ _ROWS = sa.text(
 
 
 class SnapshotWalk:
-    """Reads from `after` on until the meter is full or the table ends. `least`: the transaction that all chunks have seen; None: that which is the
-    newest now.
+    """Reads on from `start` until the meter is full or the table ends: after its `key`, and from chunks that have seen its `least` transaction; none: that
+    which is the newest now.
 
-    Asked afterwards: `has_more`, `last_key`, `least`."""
+    Asked afterwards: `has_more`, `place`."""
 
     def __init__(
         self,
@@ -44,12 +46,16 @@ class SnapshotWalk:
         spec: CaptureSpec,
         topic: EventTopic,
         config: SourceConfig,
-        after: EncodedKey | None,
-        least: int | None,
+        start: Position,
         meter: BatchMeter,
     ) -> None:
         self._server, self._spec, self._topic, self._config, self._meter = server, spec, topic, config, meter
-        self.last_key, self.least, self.has_more = after, least, False
+        self.last_key: EncodedKey | None = start.get(_KEY)
+        self.least: int | None = start.get(_LEAST)
+        self.has_more = False
+
+    def place(self) -> Position:
+        return {_KEY: self.last_key, _LEAST: self.least}
 
     def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
         """`metadata`: the column that comes on top of the table's."""
@@ -77,12 +83,10 @@ class SnapshotWalk:
 
     def _chunk(self, server: OpenServer, table: CapturedTable) -> SnapshotChunk:
         """That has seen what was in the binlog when the load began: what the changelog had then is in its rows."""
-        definition, wanted = (
-            table.definition,
-            [c for c in table.definition.columns if c.name not in self._spec.left_out],
-        )
+        definition, left_out = table.definition, self._spec.hidden.left_out
+        wanted = [column for column in definition.columns if column.name not in left_out]
         after = None if self.last_key is None else decode_key(self.last_key)
-        for _ in range(_MAX_WAITS):
+        for _ in range(MAX_WAITS):
             with server.source.at_most(TIMEOUTS.silence):
                 chunk = read_chunk(
                     server.connection,
@@ -94,16 +98,20 @@ class SnapshotWalk:
                 )
             if self.least is None or chunk.sequence >= self.least:
                 return chunk
-        raise SourceError(
-            f"The server of `{self._spec.database}.{self._spec.table}` shows its rows as they were after transaction {chunk.sequence:,}, and {self.least:,} is in "
-            "its binlog. Nothing was read; the load goes on when it is run again."
-        )
+        raise not_seen_yet(self._spec, chunk.sequence, self.least)
 
     def estimated_rows(self) -> int | None:
         named = {"database": self._spec.database, "table": self._spec.table}
         with self._server.opened() as server, server.source.at_most(TIMEOUTS.silence):
             rows = server.connection.execute(_ROWS, named).scalar()
         return None if rows is None else int(rows)
+
+
+def not_seen_yet(spec: CaptureSpec, sequence: int, least: int | None) -> SourceError:
+    return SourceError(
+        f"The server of `{spec.database}.{spec.table}` shows its rows as they were after transaction {sequence:,}, and {least or 0:,} is in "
+        "its binlog. Nothing was read; the load goes on when it is run again."
+    )
 
 
 def _batch(chunk: SnapshotChunk, table: CapturedTable, schema: Schema) -> EventBatch:

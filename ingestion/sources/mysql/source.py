@@ -6,25 +6,49 @@ A load begins where the changelog ends, and reads nothing older than what is the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import ClassVar, Protocol
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.capture.tap.hidden_columns import HiddenColumns
+from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.schema import Schema
+from ingestion.domain.log_moves import LOAD, LOADED_AT, LOADED_FROM, LOG
+from ingestion.domain.merging.column_renames import ColumnRename
+from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.sources import SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import LOAD, LOG, METADATA, read_changes
-from ingestion.sources.mysql.server import MysqlServer
+from ingestion.sources import EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
+from ingestion.sources.logged_changes import ReferenceType, metadata_column, read_changes
+from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
-_KEY, _LEAST = "key", "least"
+_RENAMED, _FILLED = "renamed", "filled"
+"""Up to which place in the order of changes the renames of columns are made; and the last one for which stored rows were filled."""
+
+
+class Walk(Protocol):
+    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on, and `least`, the transaction
+    that all rows have seen."""
+
+    has_more: bool
+    least: int | None
+
+    def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
+        """`metadata`: the column that comes on top of the table's."""
+
+    def place(self) -> Position: ...
+
+    def estimated_rows(self) -> int | None: ...
 
 
 class MysqlSource:
-    """`config.options`: those of the topic (`EventTopic.as_options`)."""
+    """`config.options`: those of the topic (`EventTopic.as_options`), and of the columns that are hidden."""
+
+    reference_type: ClassVar[ReferenceType] = bytes
 
     def __init__(self, config: SourceConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._clock = config, clock
@@ -33,8 +57,11 @@ class MysqlSource:
 
     def schema(self) -> Schema:
         with self._server.opened() as server:
-            table = server.captured_table(self._spec, self._topic)
-        return Schema((*table.schema.row_columns, METADATA))
+            columns = self._columns(server)
+        return Schema((*columns, metadata_column(self.reference_type)))
+
+    def _columns(self, server: OpenServer) -> Schema:
+        return server.captured_table(self._spec, self._topic).schema.row_columns
 
     def snapshot(
         self,
@@ -50,24 +77,32 @@ class MysqlSource:
                 "Bootstrap it with `replace` where rows are missing."
             )
         load = self._topic.load
-        start: Position = {LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: load} if after is None else after
+        start = self._beginning() if after is None else after
         if start[LOAD] != load:
             raise SourceError(
                 f"The load of `{self._config.object}` has read a part of the table, and then its capture was stopped: what changed there since is nowhere. "
                 "Bootstrap it with `replace`."
             )
-        meter = BatchMeter(limits, self._clock)
-        walk = SnapshotWalk(self._server, self._spec, self._topic, self._config, start[_KEY], start[_LEAST], meter)
+        walk = self._walk(start, BatchMeter(limits, self._clock))
 
         def position() -> Position:
-            if not walk.has_more:
-                return {LOG: start[LOG], LOAD: load}
-            return {LOG: start[LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
+            if walk.has_more:
+                return {**start, **walk.place()}
+            loaded = {LOADED_FROM: start[LOG], LOADED_AT: start.get(LOADED_AT)}
+            # All chunks have seen this transaction, so they have the columns of after it.
+            return {LOG: start[LOG], LOAD: load, **loaded, _RENAMED: reference_key_after(walk.least or 0).hex()}
 
         total = None if after is not None else walk.estimated_rows
-        return SourceReading(
-            walk.batches(METADATA), position, total=total or (lambda: None), has_more=lambda: walk.has_more
-        )
+        batches = walk.batches(metadata_column(self.reference_type))
+        return SourceReading(batches, position, total=total or (lambda: None), has_more=lambda: walk.has_more)
+
+    def _walk(self, start: Position, meter: BatchMeter) -> Walk:
+        return SnapshotWalk(self._server, self._spec, self._topic, self._config, start, meter)
+
+    def _beginning(self) -> Position:
+        """Of a load: what the log has by now is in the rows. The time first, so that it is not later than that."""
+        began_at = datetime.now(UTC).isoformat()
+        return {LOG: self._topic.end(), LOAD: self._topic.load, LOADED_AT: began_at}
 
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
@@ -76,9 +111,33 @@ class MysqlSource:
             raise SourceError(
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
-        return read_changes(self._topic, self._config, position, limits)
+        renames, kind = self._renames(position), self.reference_type
+        return replace(read_changes(self._topic, self._config, position, limits, kind), renames=renames)
+
+    def _renames(self, position: Position) -> RenamedColumns:
+        renames, mark = self._topic.renames, position.get(_RENAMED, "")
+        made, due = (tuple(each for each in renames if (each.mark > mark) is is_due) for is_due in (False, True))
+        if position.get(LOAD) == self._topic.load and position.get(_FILLED, "") > max(map(_mark, renames), default=""):
+            raise SourceError(
+                f"Columns of `{self._config.object}` were renamed after this job was told of them, and its rows have the new ones. Nothing was read; run the "
+                "job again."
+            )
+        if not due:
+            return RenamedColumns(made=made)
+        versions = self._topic.event_schemas
+        types = {name: type_ for each in versions for name, type_ in each.row_columns.types.items()}
+        new = {name: types[name] for rename in due for name in rename.origins if name in types}
+        columns_of = {each.version: each.columns for each in versions}
+        return RenamedColumns(
+            due, made, Schema.of(new), columns_of, {**position, _RENAMED: due[-1].mark, _FILLED: due[-1].mark}
+        )
 
     @property
     def _spec(self) -> CaptureSpec:
         database, table = named_table(self._config.object, self._server.database)
-        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns)
+        hidden = HiddenColumns.from_options(self._config.options)
+        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns, hidden=hidden)
+
+
+def _mark(rename: ColumnRename) -> str:
+    return rename.mark

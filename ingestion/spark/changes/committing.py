@@ -11,11 +11,13 @@ from functools import partial
 import pyarrow as pa
 
 from ingestion.domain.accounting import RowCounts
-from ingestion.domain.merging.stored_metadata import METADATA_COLUMN
+from ingestion.domain.lag import spread_of_times
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_type_of
 from ingestion.domain.schema import Schema, SchemaEvolution
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
 from ingestion.sources import LoggedEvents, LogReading
 from ingestion.spark.changes.broken_raw import broken_raw
+from ingestion.spark.changes.cells import siblings_of
 from ingestion.spark.changes.fitting import FittedChanges, fit_changes
 from ingestion.spark.changes.merging import Change, Merged, MergeRules, merge_changes
 from ingestion.spark.changes.tombstones import Tombstones, read_tombstones, write_tombstones
@@ -106,6 +108,7 @@ def _stage(batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogRead
         newest=max(times, default=None),
         position=reading.position(),
         rows_by_partition=None,
+        notes={"source_times": spread_of_times(times), "logged_hours": dict(batch.events.logged_hours)},
     )
 
 
@@ -167,7 +170,13 @@ def _commit_once(batch: _Batch, job: Job, staged: staging.StagedBatch, plan: Com
 def _merge(job: Job, batch: _Batch, target: Schema, index: Index, tombstones: Tombstones, *, errors: int) -> Merged:
     table, columns = job.table, _without_metadata(target).names
     versions = {version: _with_partition(names, job) for version, names in batch.events.columns_of.items()}
-    rules = MergeRules(table, columns, lambda version: versions.get(version, ()), bytes)
+    rules = MergeRules(
+        table,
+        columns,
+        lambda version: versions.get(version, ()),
+        reference_type_of(target.types[METADATA_COLUMN]),
+        siblings_of(batch.events.decoded, columns),
+    )
     stored_rows = _stored_rows(job, batch.changes, target, index)
     return merge_changes(batch.changes, stored_rows, tombstones.states, rules, errors=errors)
 

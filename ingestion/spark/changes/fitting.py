@@ -17,6 +17,7 @@ from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoded
 from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.sources import Chunk
+from ingestion.spark.changes.cells import complete_cells
 from ingestion.spark.changes.merging import Change
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups.record_locations import key_text
@@ -42,6 +43,7 @@ def fit_changes(
     """`columns`: of the table, without its metadata. `form`: how the partition is made from columns of the row. A delete needs its key only; any other
     event that carries the partition needs one."""
     shapes: dict[_Shape, list[int]] = defaultdict(list)
+    decoded = complete_cells(decoded, columns.names)
     for place, each in enumerate(decoded):
         is_delete = each.event.operation is Operation.DELETE
         carried = table.record_key if is_delete else tuple(each.event.values)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingestion.domain.accounting import RowCounts, RowFate
-from ingestion.domain.merging.events import ChangeEvent, Operation, ReferenceKey, RowKey
+from ingestion.domain.merging.events import ChangeEvent, Operation, ReferenceKey, RowKey, Version
 from ingestion.domain.merging.merge import MergedBatch, merge_batch
-from ingestion.domain.merging.row_state import RowState
+from ingestion.domain.merging.row_state import ColumnState, RowState
 from ingestion.domain.merging.stored_metadata import (
     METADATA_COLUMN,
     LatestEvent,
@@ -47,6 +47,8 @@ class MergeRules:
     columns: tuple[str, ...]
     columns_of: ColumnsOf
     reference_type: type[ReferenceKey] | None
+    siblings: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By column those that changes give together with it, itself included: a change that came before the table had one of them has made it null."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,19 @@ def _state(stored: StoredRow | None, tombstone: RowState | None, rules: MergeRul
     if stored is None:
         return tombstone or RowState()
     values = {name: stored.row[name] for name in rules.columns}
-    return row_state(values, stored.row[METADATA_COLUMN], rules.columns_of)
+    return _completed(row_state(values, stored.row[METADATA_COLUMN], rules.columns_of), rules.siblings)
+
+
+def _completed(state: RowState, siblings: Mapping[str, Collection[str]]) -> RowState:
+    versions: dict[str, Version] = {}
+    for name, column in state.columns.items():
+        for sibling in siblings.get(name, ()):
+            if sibling not in state.columns:
+                versions[sibling] = max(versions.get(sibling, column.version), column.version)
+    if not versions:
+        return state
+    missing = {name: ColumnState(None, version) for name, version in versions.items()}
+    return replace(state, columns={**state.columns, **missing})
 
 
 def _latest_changes(changes: Sequence[Change], merged: MergedBatch) -> dict[RowKey, Change]:

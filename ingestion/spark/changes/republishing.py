@@ -15,11 +15,13 @@ from itertools import takewhile
 from typing import Any
 
 from ingestion.capture.tap.captured_table import PARTS
+from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.capture.tap.position import reference_key
 from ingestion.changelog import ChangelogError, Outgoing
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import run_of_commit
 from ingestion.domain.merging.events import ChangeEvent, Operation
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_type_of
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.broken_message import BrokenMessage, UnfitEvent
 from ingestion.heatpipe.decoder import Decoder
@@ -30,6 +32,7 @@ from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.sources import Chunk
 from ingestion.spark.changes.broken_raw import is_broken_raw
+from ingestion.spark.changes.mended_cells import event_of_cell, mended_cell
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import resolved_options
 from ingestion.spark.job import Job, JobError
@@ -38,12 +41,15 @@ from ingestion.spark.loading.fitting import FitRules, fit_rows
 from ingestion.spark.loading.raw_rows.replayed import ReplayedRow
 from ingestion.spark.rejected import error_table
 from ingestion.spark.rejected.error_table import ErrorFacts
+from ingestion.spark.tables import hudi
 from ingestion.spark.write_permit import hold_write_permit
+from lakehub.kernel.cells.cell_tables import read_cell_object
 
 SOURCE = "error table"
 _LOOK_BACK = 1_000
 """Messages before a broken one among which the order of its change is looked for."""
-_BEFORE_ALL = reference_key(0, 0)
+_REASON_IN_ERROR_TABLE = "The row was rejected; the error table says why."
+_BEFORE_ALL: Mapping[type[bytes | int], bytes | int] = {bytes: reference_key(0, 0), int: -(2**63)}
 
 
 class _Misfit(ValueError):
@@ -56,10 +62,11 @@ class _Misfit(ValueError):
 
 @dataclass(frozen=True)
 class _Order:
-    """Where a change is among all changes of its row, and when it was committed."""
+    """Where a change is among all changes of its row, when it was committed, and of which column of the source it was, of one that changes column by column."""
 
-    reference: bytes
+    reference: bytes | int
     committed_at: datetime | None = None
+    source_column: str = ""
 
 
 def row_of_event(raw: str) -> str:
@@ -74,7 +81,8 @@ def row_of_event(raw: str) -> str:
 
 def republish(job: Job, rows: Sequence[ReplayedRow]) -> JobReport:
     """What does not fit stays in the error table with the new reason."""
-    publishing = _Publishing(job, EventTopic.from_options(resolved_options(job.source_spec, job.secrets)))
+    options = resolved_options(job.source_spec, job.secrets)
+    publishing = _Publishing(job, EventTopic.from_options(options), HiddenColumns.from_options(options))
     messages, published, errors = publishing.mended(rows)
     publishing.commit(messages)
     with write_path.staging_folder(job) as uri:
@@ -90,6 +98,7 @@ def republish(job: Job, rows: Sequence[ReplayedRow]) -> JobReport:
 class _Publishing:
     job: Job
     topic: EventTopic
+    hidden: HiddenColumns
 
     @cached_property
     def schema(self) -> SubjectSchema:
@@ -101,7 +110,12 @@ class _Publishing:
 
     @cached_property
     def _decoder(self) -> Decoder:
-        return Decoder(self.topic.topic, self.job.table.record_key, bytes, self.topic.schema_of)
+        return Decoder(self.topic.topic, self.job.table.record_key, self._reference_type, self.topic.schema_of)
+
+    @cached_property
+    def _reference_type(self) -> type[bytes | int]:
+        """As the table has them."""
+        return reference_type_of(hudi.stored_schema(self.job.spark, self.job.table).types[METADATA_COLUMN])
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -129,6 +143,9 @@ class _Publishing:
     def _messages(self, row: ReplayedRow) -> Iterator[Outgoing]:
         """Raises _Misfit, UnfitEvent."""
         unencoded = UnencodedRow.from_json(row.raw.encode(errors="backslashreplace"))
+        if unencoded is not None and self._reference_type is int:
+            yield self._cell_message(row)
+            return
         values, order = self._fitted(row.values), self._order(row, unencoded)
         is_delete = unencoded is not None and unencoded.after is None
         yield self._message(row, values, order, is_delete=is_delete)
@@ -139,7 +156,8 @@ class _Publishing:
                 yield self._message(row, before, order, is_delete=True)
 
     def _fitted(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """In the types of the schema. Raises _Misfit."""
+        """In the types of the schema, with what is hidden now. Raises _Misfit."""
+        row = self.hidden.concealed(row)
         key, columns = self.job.table.record_key, self.schema.row_columns
         arriving = Schema(tuple(column for column in columns if column.name in {*row, *key}))
         chunk = Chunk({name: [value] for name, value in row.items()})
@@ -158,8 +176,24 @@ class _Publishing:
             self.schema.version,
             order.committed_at,
         )
-        mended = Mended(row.reason or "", row.raw.encode(errors="backslashreplace"))
-        return Outgoing(self.topic.topic, *self._encoder.encode(event, mended=mended))
+        return self._outgoing(row, event, order.source_column)
+
+    def _cell_message(self, row: ReplayedRow) -> Outgoing:
+        """Raises UnfitEvent."""
+        _, options = read_cell_object(self.job.source_spec.object)
+        cell = mended_cell(row.values, options)
+        event = event_of_cell(cell, self.schema, self.job.table.record_key[0], options, None)
+        return self._outgoing(row, event, cell.column)
+
+    def _outgoing(self, row: ReplayedRow, event: ChangeEvent, source_column: str) -> Outgoing:
+        mended = self._mended(row)
+        return Outgoing(self.topic.topic, *self._encoder.encode(event, source_column=source_column, mended=mended))
+
+    def _mended(self, row: ReplayedRow) -> Mended:
+        """What it was may have what is hidden by now, and so may the reason; both are in the error table."""
+        if self.hidden:
+            return Mended(_REASON_IN_ERROR_TABLE, b"")
+        return Mended(row.reason or "", row.raw.encode(errors="backslashreplace"))
 
     def _order(self, row: ReplayedRow, unencoded: UnencodedRow | None) -> _Order:
         if unencoded is not None:
@@ -167,7 +201,7 @@ class _Publishing:
             return _Order(reference_key(sequence, unencoded.row * PARTS + (unencoded.after is not None)))
         topic, partition, offset = (row.source or "").rsplit(":", 2)
         orders = self._orders_upto(topic.removesuffix(ERRORS_SUFFIX), partition, int(offset))
-        return next(orders, _Order(_BEFORE_ALL))
+        return next(orders, _Order(_BEFORE_ALL[self._reference_type]))
 
     def _orders_upto(self, topic: str, partition: str, offset: int) -> Iterator[_Order]:
         """That of the message, where it can be read; else of those before it, the nearest first."""
@@ -181,11 +215,12 @@ class _Publishing:
             return  # gone by now
         for message in reversed(messages):
             try:
-                event = self._decoder.decode(message.value or b"", (0,)).event
+                decoded = self._decoder.decode(message.value or b"", (0,))
             except BrokenMessage:
                 continue
-            assert isinstance(event.reference_key, bytes)
-            yield _Order(event.reference_key, event.source_committed_at)
+            event = decoded.event
+            assert event.reference_key is not None
+            yield _Order(event.reference_key, event.source_committed_at, decoded.source_column)
 
     def commit(self, messages: Sequence[Outgoing]) -> None:
         """Each time that the job is tried: an event that comes again changes nothing, and which rows were chosen may be others by then."""

@@ -9,6 +9,7 @@ KINDS = (
     "delete",
     "replay",
     "cluster",
+    "set_position",
     "drop",
     "verify_index",
     "rebuild_index",

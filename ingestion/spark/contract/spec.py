@@ -123,6 +123,14 @@ class ClusterSpec:
 
 
 @dataclass(frozen=True)
+class LogMoveSpec:
+    """Where to read the changelog on from: by topic and partition an offset. `may_skip`: also where changes are left out."""
+
+    offsets: dict[str, dict[str, int]]
+    may_skip: bool = False
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """One job. The same `run_id` never commits twice.
 
@@ -143,6 +151,7 @@ class JobSpec:
     delete: DeleteSpec | None = None
     replay: ReplaySpec | None = None
     cluster: ClusterSpec = ClusterSpec()
+    log_move: LogMoveSpec | None = None
     replace: bool = False
     window_days: int = 30
     staging_uri: str | None = None
@@ -231,6 +240,10 @@ def _validation_errors(spec: JobSpec) -> list[str]:
         problems.append(f"`delete.share` is {spec.delete.share}: a share lies above 0 and is at most 1.")
     if spec.kind == "replay" and spec.replay is None:
         problems.append("A replay needs `replay`: which rows of the error table to try again.")
+    if spec.kind == "set_position" and (spec.log_move is None or spec.source is None):
+        problems.append(
+            "A job of the kind `set_position` needs `log_move` and a `source`: where to read the changelog on."
+        )
     if spec.cluster.min_files < 2 or spec.cluster.max_mib < 1 or not spec.cluster.quiet_s >= 0:
         problems.append(
             "`cluster` needs `min_files` of at least 2, `max_mib` of at least 1, and `quiet_s` of at least 0."

@@ -24,6 +24,7 @@ JOBS: Registry[RunJob] = Registry(
         "delete": "ingestion.spark.jobs.delete:run",
         "replay": "ingestion.spark.jobs.replay:run",
         "cluster": "ingestion.spark.jobs.cluster:run",
+        "set_position": "ingestion.spark.jobs.set_position:run",
         "drop": "ingestion.spark.jobs.drop:run",
         "verify_index": "ingestion.spark.jobs.verify_index:run",
         "rebuild_index": "ingestion.spark.jobs.rebuild_index:run",

@@ -252,6 +252,7 @@ def marks_of(job: Job, batch: staging.StagedBatch, counted: FateCounts, plan: Co
     run = job.run_metadata(
         counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest, batch.unusable_cursors
     )
+    run |= batch.notes
     if counted.moved:
         run["moved"] = counted.moved
     index: Index = INDEXES.get(job.table.index)()

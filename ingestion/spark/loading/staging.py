@@ -71,6 +71,8 @@ class StagedBatch:
     """Its rows have TABLE_AT_COLUMN."""
     known: list[range] = field(default_factory=list)
     """By their sequence, the rows that may have been handed over before; all others are new for certain."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What else the commit is to tell."""
     has_more: bool = False
     """The reading ended at a limit: there may be more to read from `position` on."""
 

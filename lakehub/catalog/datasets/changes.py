@@ -13,10 +13,21 @@ from lakehub.accounts.audit import audit_log
 from lakehub.catalog import ports
 from lakehub.catalog.datasets import grace_periods
 from lakehub.catalog.datasets.feed_options import option_problems
+from lakehub.catalog.datasets.hidden_columns import (
+    HIDING_FIELDS,
+    HiddenNames,
+    check_generated,
+    check_hidden_columns,
+    check_types_stay,
+    columns_in_lake,
+    hidden_names,
+    stored_columns,
+    used_columns,
+)
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
-from lakehub.catalog.metadata import ColumnType, TableMetadata
-from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
-from lakehub.catalog.storages import is_stream
+from lakehub.catalog.metadata import ColumnType, MetadataUnavailable, TableMetadata
+from lakehub.catalog.models import TIERS, Connection, Dataset, DatasetCopy, Feed
+from lakehub.catalog.storages import can_hide_columns, is_stream
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
@@ -26,6 +37,7 @@ from lakehub.catalog.validation import (
     read_table_metadata,
 )
 from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.partitions.form import split_columns
 from lakehub.kernel.suggest import did_you_mean
 
 DATASET_FIELDS = (
@@ -37,6 +49,7 @@ FEED_FIELDS = {
     "paused": "paused",
     "paused_why": "paused_why",
     "feed_options": "options",
+    **{name: name for name in HIDING_FIELDS},
 }
 """Each with the field of the feed that holds it."""
 MAX_REASON_LENGTH = 2000
@@ -57,6 +70,8 @@ def write_changes(dataset: Dataset, changes: dict[str, Any], *, actor: str, now:
     changes = _with_policies_as_overrides(dataset, changes)
     was = {name: current_value(dataset, name) for name in changes}
     of_dataset = {name: value for name, value in changes.items() if name in DATASET_FIELDS}
+    if hiding := {name: changes[name] for name in HIDING_FIELDS if name in changes}:
+        of_dataset["columns"] = columns_in_lake(dataset.columns, hidden_names(dataset.feed_or_none) | hiding)
     of_feed = {FEED_FIELDS[name]: value for name, value in changes.items() if name in FEED_FIELDS}
     of_feed |= _pause_facts(dataset, changes, actor, now)
     with transaction.atomic():
@@ -119,7 +134,7 @@ def refresh_columns(dataset: Dataset, *, actor: str, now: datetime) -> Dataset:
 
 def record_columns(dataset: Dataset, table: TableMetadata, *, actor: str, now: datetime) -> Dataset:
     """The columns as they were read just now; a new version only where they differ."""
-    columns = [{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in table.columns]
+    columns = stored_columns(table, hidden_names(dataset.feed_or_none))
     if _is_of_stream(dataset):
         names = {column["name"] for column in dataset.columns}
         columns = [*dataset.columns, *(column for column in columns if column["name"] not in names)]
@@ -170,6 +185,7 @@ def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
         problems.add("paused_why", "A reason belongs to a pause: give it together with `paused`.")
     _check_inputs(problems, dataset, changes.get("inputs"))
     check_feed_options(problems, changes.get("feed_options") or {}, name=dataset.name, ingested=dataset.ingested)
+    _check_hidden(problems, dataset, changes)
     known_columns = [column["name"] for column in dataset.columns]
     named = {
         "primary_key": changes.get("primary_key", ()),
@@ -186,6 +202,43 @@ def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
         problems.raise_if_any()
     if not changes:
         raise Refused("Nothing was named to change.")
+
+
+def _check_hidden(problems: Problems, dataset: Dataset, changes: dict[str, Any]) -> None:
+    """What is named is looked up in the real table; a key or a time must not be one of them."""
+    feed = dataset.feed_or_none
+    before = hidden_names(feed)
+    after = before | {name: changes[name] for name in HIDING_FIELDS if name in changes}
+    if feed is None or not (
+        (after != before) or ({"primary_key", "event_time"} & changes.keys() and any(after.values()))
+    ):
+        return
+    captured = dataset.ingested and feed.connection is not None and can_hide_columns(feed.connection.plugin)
+    table = None
+    if captured and after != before and feed.connection is not None:
+        table = read_table_metadata(problems, feed.connection, feed.object)
+        if table is None:
+            return
+        check_types_stay(problems, before, after, table)
+        _check_generated(problems, after, feed.connection, feed.object)
+    used = used_columns(
+        record_key=dataset.record_key,
+        primary_key=changes.get("primary_key", dataset.primary_key),
+        partition=split_columns(dataset.partition_column),
+        others={
+            "the event time": changes.get("event_time", dataset.event_time),
+            "the reference key": dataset.reference_key,
+        },
+        table=table,
+    )
+    check_hidden_columns(problems, after, used, table, name=dataset.name, captured=captured)
+
+
+def _check_generated(problems: Problems, hidden: HiddenNames, connection: Connection, table: str) -> None:
+    try:
+        check_generated(problems, hidden, ports.capture_findings(connection.url, table).generated)
+    except MetadataUnavailable as error:
+        problems.add("columns_masked", str(error))
 
 
 def _check_policies(problems: Problems, dataset: Dataset, changes: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from lakehub.catalog.metadata.key_evidence import EVIDENCE_LIMIT as EVIDENCE_LIMIT
 from lakehub.catalog.metadata.key_evidence import SAMPLE_ROWS as SAMPLE_ROWS
@@ -12,6 +13,8 @@ from lakehub.catalog.metadata.key_evidence import SAMPLE_SEED as SAMPLE_SEED
 from lakehub.catalog.metadata.key_evidence import Drawn as Drawn
 from lakehub.catalog.metadata.key_evidence import KeyEvidence as KeyEvidence
 
+SAMPLE_SHOWN = 5
+"""So many rows of a table are shown to whoever onboards it."""
 VALUES_LIMIT = 1_000_000
 """The newest values of a column of a database are looked for in at most this many rows."""
 
@@ -50,10 +53,23 @@ class ColumnMetadata:
     nullable: bool = True
 
 
+SampleRows: TypeAlias = tuple[tuple[str, ...], ...]
+"""Some rows for people to look at: values as short texts, in the order of the columns."""
+_MAX_SHOWN = 60
+
+
+def shown_value(value: object) -> str:
+    """As a sample shows it; empty for null."""
+    text = "" if value is None else str(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
 @dataclass(frozen=True)
 class TableMetadata:
     columns: tuple[ColumnMetadata, ...]
     primary_key: tuple[str, ...] = ()
+    sample: SampleRows = ()
+    """Of a storage that has to read some rows to know the columns."""
 
     @property
     def names(self) -> tuple[str, ...]:

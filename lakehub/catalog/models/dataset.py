@@ -180,6 +180,12 @@ class Feed(models.Model):
     """The watermark: rows at or after the last one read are the changes. Empty: files, or no changes."""
     every = models.DurationField(default=timedelta(minutes=5))
     options = models.JSONField(default=dict, blank=True)
+    columns_left_out = models.JSONField(default=list, blank=True)
+    """Of a captured table, the names of columns that do not come into the lake."""
+    columns_hashed = models.JSONField(default=list, blank=True)
+    """Those that come as keyed hashes."""
+    columns_masked = models.JSONField(default=list, blank=True)
+    """Those that are null there."""
     inputs = models.JSONField(null=True, blank=True)
     """Names of datasets in the lake that it is made from; the gate is asked about them before a job starts. None: those
     that lineage knows of."""

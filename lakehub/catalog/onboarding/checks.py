@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lakehub.catalog import ports
 from lakehub.catalog.datasets.copies import CopySource, check_distinct_tables, check_separate_lakes
+from lakehub.catalog.datasets.hidden_columns import check_generated, check_hidden_columns, used_columns
 from lakehub.catalog.metadata import (
     NESTED_TYPES,
     ColumnType,
@@ -18,6 +20,7 @@ from lakehub.catalog.metadata import (
 from lakehub.catalog.models import PARTITION_FIELDS, Connection
 from lakehub.catalog.onboarding import partition_proposal as proposal
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal, propose_columns
+from lakehub.catalog.storages import has_cells
 from lakehub.catalog.validation import (
     Problems,
     check_record_key,
@@ -113,9 +116,28 @@ def _check_evidence(problems: Problems, application: OnboardingRequest, connecti
     return shown or evidence
 
 
+def check_hidden(
+    problems: Problems, application: OnboardingRequest, table: TableMetadata | None, *, captured: bool
+) -> None:
+    """`captured`: the table would be, if its rows come into the lake."""
+    used = used_columns(
+        record_key=application.record_key,
+        primary_key=application.primary_key,
+        partition=split_columns(application.partition_column),
+        others={
+            "the event time": application.event_time,
+            "the reference key": application.reference_key,
+            "the watermark": application.cursor_column,
+        },
+        table=table,
+    )
+    is_captured = captured and application.ingested
+    check_hidden_columns(problems, application.hidden, used, table, name=application.name, captured=is_captured)
+
+
 def check_lake_columns(problems: Problems, application: OnboardingRequest, table: TableMetadata) -> None:
     """The lake's tables have Avro's names: what no job could write is refused, and not loaded in vain."""
-    unfit = names_unfit_for_the_lake(table.names)
+    unfit = names_unfit_for_the_lake(name for name in table.names if name not in application.columns_left_out)
     if application.ingested and unfit:
         remedy = "Load a view that renames them, or monitor the table where it lies."
         problems.add("table", f"{unfit_names_text(unfit)} {remedy}")
@@ -124,13 +146,27 @@ def check_lake_columns(problems: Problems, application: OnboardingRequest, table
 def check_capture(problems: Problems, application: OnboardingRequest, connection: Connection) -> None:
     """What the tap would stop at is told before."""
     try:
-        log = ports.capture_findings(connection.url, application.table)
+        cells = has_cells(connection.plugin)
+        log = ports.capture_findings(connection.url, application.table, has_cells=cells)
     except MetadataUnavailable as error:
         problems.add("connection", str(error))
         return
     for name, texts in (("connection", log.of_server), ("table", log.of_table)):
         for text in texts:
             problems.add(name, text)
+    check_generated(problems, application.hidden, log.generated)
+
+
+def check_cells(problems: Problems, application: OnboardingRequest) -> None:
+    """A row comes in pieces: it is whole in the lake only, and what its partition is may come after it."""
+    if not application.ingested:
+        problems.add("ingested", "The table holds cells, which are rows in the lake only. Bring it into the lake.")
+    if application.partition_column:
+        problems.add(
+            "partition_column",
+            f"The rows of a table of cells come in pieces, and `{application.partition_column}` may come after the others: leave the partition out, "
+            f"and give the grain `{Grain.NONE}`.",
+        )
 
 
 def check_copies(
@@ -220,9 +256,10 @@ def proposals_for(
     application: OnboardingRequest, connection: Connection, table: TableMetadata
 ) -> tuple[ColumnProposal, ...]:
     """Of the partition and the event time what was left out and the data says. They are never taken unasked."""
+    seen = tuple(column for column in table.columns if not any(column.name in of for of in application.hidden.values()))
     try:
         return propose_columns(
-            table,
+            replace(table, columns=seen),
             connection.storage,
             application.table,
             partition=not application.partition_column,

@@ -19,6 +19,7 @@ from lakehub.accounts.models import Team
 from lakehub.catalog.datasets import grace_periods
 from lakehub.catalog.datasets.changes import check_feed_options
 from lakehub.catalog.datasets.copies import CopySource, create_copy
+from lakehub.catalog.datasets.hidden_columns import stored_columns
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import KeyEvidence, TableMetadata
 from lakehub.catalog.models import (
@@ -32,7 +33,9 @@ from lakehub.catalog.models import (
 )
 from lakehub.catalog.onboarding.checks import (
     check_capture,
+    check_cells,
     check_copies,
+    check_hidden,
     check_keys,
     check_lake_columns,
     check_partition,
@@ -40,7 +43,7 @@ from lakehub.catalog.onboarding.checks import (
 )
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
-from lakehub.catalog.storages import is_captured, is_stream
+from lakehub.catalog.storages import can_hide_columns, has_cells, is_captured, is_stream
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
@@ -101,9 +104,10 @@ def onboard_dataset(
     try:
         with transaction.atomic():
             dataset = _create_dataset(application, checked, now)
-            detail = {"tier": dataset.tier, "table": application.table}
+            detail: dict[str, Any] = {"tier": dataset.tier, "table": application.table}
             if application.feed_options:
                 detail["feed_options"] = application.feed_options
+            detail |= {name: [*columns] for name, columns in application.hidden.items() if columns}
             audit_log.record(actor, "onboard", f"dataset:{dataset.name}", now=now, **detail)
             wake_on_metadata_change()
     except IntegrityError as error:
@@ -143,11 +147,15 @@ def check_request(
     evidence, form = None, ""
     proposals: tuple[ColumnProposal, ...] = ()
     if table is not None and connection is not None:
-        form = check_partition(problems, application, connection, table)
+        check_hidden(problems, application, table, captured=can_hide_columns(connection.plugin))
+        if not application.hides_partition:  # nobody looks at values of it
+            form = check_partition(problems, application, connection, table)
         if before is None or (application.connection, application.table) != (before.connection, before.table):
             evidence = check_keys(problems, application, connection, table)
         proposals = proposals_for(application, connection, table) if before is None else ()
         check_lake_columns(problems, application, table)
+        if has_cells(connection.plugin):
+            check_cells(problems, application)
         if captured and application.ingested:
             check_capture(problems, application, connection)
     locations = check_copies(problems, application, connection, before=before)
@@ -203,7 +211,7 @@ def _create_dataset(application: OnboardingRequest, checked: CheckedRequest, now
         tier=application.tier,
         kind=application.kind,
         ingested=application.ingested,
-        columns=[{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in checked.table.columns],
+        columns=stored_columns(checked.table, application.hidden),
         primary_key=list(application.primary_key),
         record_key=list(application.record_key or application.primary_key),
         reference_key=application.reference_key,
@@ -227,6 +235,7 @@ def _create_dataset(application: OnboardingRequest, checked: CheckedRequest, now
         cursor_column=application.cursor_column,
         every=application.every,
         options=_options_of_feed(application, checked.connection),
+        **{name: [*columns] for name, columns in application.hidden.items()},
     )
     for data_center in checked.data_centers:
         create_copy(dataset, data_center, checked.locations.get(data_center.name))

@@ -11,6 +11,7 @@ from lakehub.catalog.models import (
     DatasetKind,
 )
 from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions.form import split_columns
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,24 @@ class OnboardingRequest:
     overrides: dict[str, object] = field(default_factory=dict)
     feed_options: dict[str, Any] = field(default_factory=dict)
     """How its jobs read and write (lakehub.catalog.datasets.feed_options); what is left out has its default."""
+    columns_left_out: Sequence[str] = ()
+    """Of a captured table, what does not come into the lake."""
+    columns_hashed: Sequence[str] = ()
+    columns_masked: Sequence[str] = ()
+
+    @property
+    def hidden(self) -> dict[str, Sequence[str]]:
+        """By field, as lakehub.catalog.datasets.hidden_columns takes them."""
+        return {
+            "columns_left_out": self.columns_left_out,
+            "columns_hashed": self.columns_hashed,
+            "columns_masked": self.columns_masked,
+        }
+
+    @property
+    def hides_partition(self) -> bool:
+        """Which is refused."""
+        return any({*split_columns(self.partition_column)} & {*names} for names in self.hidden.values())
 
     @property
     def connections(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.changes import EDITABLE_FIELDS, check_changes, write_changes
 from lakehub.catalog.datasets.copies import CopySource, create_copy
+from lakehub.catalog.datasets.hidden_columns import HASHED, LEFT_OUT, MASKED, hidden_names, stored_columns
 from lakehub.catalog.datasets.offboarding import bump_compared_datasets
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.models import PARTITION_FIELDS, Dataset, DatasetCopy, Feed, LineageEdge
@@ -108,6 +109,7 @@ def request_of_dataset(dataset: Dataset) -> OnboardingRequest:
     """The application that would onboard the dataset as it is; without a connection and a table where none reads it."""
     feed = dataset.feed_or_none
     copies = list(dataset.copies.select_related("data_center", "connection"))
+    hidden = hidden_names(feed)
     return OnboardingRequest(
         name=dataset.name,
         team=dataset.team.name,
@@ -135,6 +137,9 @@ def request_of_dataset(dataset: Dataset) -> OnboardingRequest:
         freshness_sla=dataset.freshness_sla,
         description=dataset.description,
         overrides=dict(dataset.overrides),
+        columns_left_out=hidden[LEFT_OUT],
+        columns_hashed=hidden[HASHED],
+        columns_masked=hidden[MASKED],
     )
 
 
@@ -297,8 +302,7 @@ def _dataset_values(redefinition: Redefinition) -> dict[str, Any]:
     side = redefinition.before if redefinition.starts_rebuild else after
     values: dict[str, Any] = {name: getattr(side, name) for name in PARTITION_FIELDS}
     if checked is not None and {"connection", "table"} & set(redefinition.changed):
-        columns = checked.table.columns
-        values["columns"] = [{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in columns]
+        values["columns"] = stored_columns(checked.table, after.hidden)
     return values | {"team": redefinition.team}
 
 

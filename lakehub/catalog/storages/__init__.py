@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NewestValues, TableMetadata
+from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NewestValues, SampleRows, TableMetadata
 from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.metadata.table_locations import (
     LocalTable,
@@ -84,8 +84,12 @@ class Storage(ABC):
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     is_captured: ClassVar[bool] = False
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
+    can_hide_columns: ClassVar[bool] = False
+    """Of a table that is captured from it, columns can be left out, hashed or masked."""
     is_stream: ClassVar[bool] = False
     """Its tables are streams of messages: no engine reads them, and their columns are those of some messages, so that others may have more."""
+    has_cells: ClassVar[bool] = False
+    """Its tables hold cells, each of which is a part of a row: columns, keys and types are those of the rows that they make."""
     table_hint: ClassVar[str] = ""
     """What a person may write for a table besides a name that is listed; part of a sentence."""
     empty_hint: ClassVar[str] = "Check that the account may see the tables that you need."
@@ -114,6 +118,10 @@ class Storage(ABC):
         Empty where the storage does not know.
         """
         return NewestValues()
+
+    def sample_rows(self, table: str, described: TableMetadata, limit: int) -> SampleRows:
+        """At most `limit` rows of the table that was described so; none where the storage does not show any."""
+        return described.sample[:limit]
 
     @abstractmethod
     def table(self, table: str) -> StoredTable:
@@ -168,6 +176,7 @@ STORAGES: Registry[type[Storage]] = Registry(
         "sql": "lakehub.catalog.storages.sql:SqlStorage",
         "mysql": "lakehub.catalog.storages.sql.mysql:MySqlStorage",
         "kafka": "lakehub.catalog.storages.kafka:KafkaStorage",
+        "schemaless": "lakehub.catalog.storages.sql.schemaless:SchemalessStorage",
         "files": "lakehub.catalog.storages.files:FilesStorage",
         "hudi": "lakehub.catalog.storages.hudi:HudiStorage",
     },
@@ -196,6 +205,22 @@ def is_stream(plugin: str) -> bool:
     """Not of a storage that is not installed (any more)."""
     try:
         return STORAGES.get(plugin).is_stream
+    except UnknownPlugin:
+        return False
+
+
+def can_hide_columns(plugin: str) -> bool:
+    """Not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).can_hide_columns
+    except UnknownPlugin:
+        return False
+
+
+def has_cells(plugin: str) -> bool:
+    """Whether a row is made of several rows of its table; not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).has_cells
     except UnknownPlugin:
         return False
 

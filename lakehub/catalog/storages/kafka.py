@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lakehub.catalog.metadata import (
+    SAMPLE_SHOWN,
     ColumnMetadata,
     ColumnType,
     KeyEvidence,
@@ -18,6 +19,7 @@ from lakehub.catalog.metadata import (
     NoSuchTable,
     StorageUnreachable,
     TableMetadata,
+    shown_value,
 )
 from lakehub.catalog.metadata.avro_types import avro_column_type
 from lakehub.catalog.metadata.key_evidence import Drawn
@@ -69,17 +71,19 @@ class KafkaStorage(Storage):
             return self._cluster().topics()[:limit]
 
     def describe(self, table: str) -> TableMetadata:
-        types = TypesSeen()
-        rows = self._rows(table)
-        for row in rows:
-            types.meet(row)
+        types, some = TypesSeen(), list[ReadMessage]()
+        for message in self._rows(table):
+            types.meet(message)
+            some += [message][: SAMPLE_SHOWN - len(some)]
         avro = {name: avro_column_type(type_) for name, type_ in types.avro.items()}
         json = {name: (_JSON_TYPES[type_], True) for name, type_ in types.json.items() if name not in avro}
         if not avro and not json:
             raise MetadataUnavailable(
                 f"The topic `{table}` has no message that can be read, so its columns are not known. Onboard it once it has some."
             )
-        return TableMetadata(tuple(ColumnMetadata(name, *kind) for name, kind in (avro | json).items()))
+        columns = avro | json
+        sample = tuple(tuple(shown_value(message.row.get(name)) for name in columns) for message in some)
+        return TableMetadata(tuple(ColumnMetadata(name, *kind) for name, kind in columns.items()), sample=sample)
 
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
         """A message is a change of the row that its key names, so no key is there twice. One without a key is rejected, and all others are taken."""

@@ -41,6 +41,8 @@ def test_fixed_columns_keep_their_type(stored: Schema, incoming: Schema) -> None
     [
         ("int", "long", True),
         ("long", "int", False),
+        ("int", "double", True),
+        ("long", "double", False),
         ("float", "double", True),
         ("long", "string", False),
         ("decimal(10,2)", "decimal(20,2)", True),

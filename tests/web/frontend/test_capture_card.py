@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from ingestion.captures.records import capture_of
-from ingestion.models import Capture, TapServer
+from ingestion.domain.lag import LagCounts
+from ingestion.models import Capture, CaptureHour, TapServer
 from ingestion.schemas import registry
 from lakehub.catalog.models import Dataset
 from tests import factories as given
-from tests.factories import NOW
+from tests.factories import HOUR, NOW
 from tests.unit.ingestion.heatpipe.messages import subject_schema
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +58,23 @@ def test_a_capture_is_told_from_its_beginning_to_its_end(dataset: Dataset, page:
     TapServer.objects.update(error="")
     capture(load=2, captured_load=2, incomplete_copies=[given.copy_of(dataset).pk])
     assert "Incomplete" in card(page)
+
+
+def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client) -> None:
+    """By the hour; an hour that does not add up is named as such, and one that was not counted is not."""
+    assert 'id="lag-1"' not in page.get("/datasets/trips/ingestion").content.decode()
+    start = NOW.replace(minute=0, second=0, microsecond=0)
+    for number, logged in enumerate((None, 10, 10)):
+        lags = LagCounts.of_commit([int(NOW.timestamp()) - 2 - 60 * number] * 21, 10, NOW).to_json()
+        hour = start - number * HOUR
+        CaptureHour.objects.create(copy=given.copy_of(dataset), start=hour, lags=lags, read=10, logged=logged)
+    text = page.get("/datasets/trips/ingestion").content.decode().partition('id="lag-1"')[2].partition("</section>")[0]
+    (areas,) = re.findall(r'class="s".*?class="bandfill" d="([^"]*)"', text, re.DOTALL)
+    assert areas.count("M") == 3
+    assert "All of 20 messages of the changelog that were counted in 7 days are in commits" in text
+    assert ('<td class="num">30</td>' in text, "2 min" in text) == (True, True)
+    CaptureHour.objects.filter(start=start - HOUR).update(logged=11)
+    assert "In 1 hour of 7 days" in page.get("/datasets/trips/ingestion").content.decode()
 
 
 def test_a_dataset_that_is_read_by_its_cursor_has_no_such_card(page: Client) -> None:

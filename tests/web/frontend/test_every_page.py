@@ -24,6 +24,7 @@ PAGES = (
     "/datasets/flights/data",
     "/datasets/flights/ingestion",
     "/datasets/flights/rejected",
+    "/datasets/flights/positions",
     "/datasets/flights/lineage",
     "/datasets/flights/alerts",
     "/datasets/flights/settings",

@@ -42,6 +42,7 @@ FORM = {
         ("raw/orders/dt=*/*.parquet", "orders"),
         ("*.parquet", ""),
         ("größe", "gr_e"),
+        ("ops.trips?row_key=uuid&delete=x.y", "trips"),
     ],
 )
 def test_a_name_is_proposed_that_says_what_the_table_is(table: str, name: str) -> None:
@@ -73,6 +74,15 @@ def test_the_form_is_filled_from_the_real_table(page: Client, source: Path) -> N
     assert 'name="primary_key" value="carrier"' in html
     assert 'name="reference_key" value="updated_at"' in html
     assert "2 keys in 2 rows, no nulls" in html
+
+
+def test_some_rows_are_shown(page: Client, source: Path) -> None:
+    with sqlite3.connect(source) as database:
+        database.execute("INSERT INTO airlines VALUES ('<b>', ?, NULL)", ["x" * 61])
+    html = page.get("/onboarding?connection=ops_db&table=airlines").content.decode()
+    rows = re.findall(r"<td>(.*?)</td>", html.partition('id="rows"')[2])
+    assert rows[:6] == ["UA", "United", "2026-11-16", "B6", "JetBlue", "2026-11-16"]
+    assert rows[6:9] == ["&lt;b&gt;", "x" * 59 + "…", ""]
 
 
 def test_what_each_tier_promises_stands_beside_the_form(page: Client, source: Path) -> None:

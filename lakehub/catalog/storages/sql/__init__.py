@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,22 +19,25 @@ from lakehub.catalog.metadata import (
     MetadataUnavailable,
     NewestValues,
     NoSuchTable,
+    SampleRows,
     StorageUnreachable,
     TableMetadata,
 )
 from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.metadata.table_locations import TableLocation
-from lakehub.catalog.metadata.tables import SqlTable
+from lakehub.catalog.metadata.tables import SqlTable, StoredTable
 from lakehub.catalog.storages import DATABASE_IDENTITIES, Location, Storage
 from lakehub.catalog.storages.sql.evidence import read_key_evidence
 from lakehub.catalog.storages.sql.looks import place_for_a_look
 from lakehub.catalog.storages.sql.role import read_role
+from lakehub.catalog.storages.sql.samples import read_sample_rows
 from lakehub.catalog.storages.sql.urls import database_location, openlineage_address, parse_url, table_location
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.source_databases.binary_types import BINARY_TYPES
 from lakehub.source_databases.engine import CannotOpen, open_database
 from lakehub.source_databases.timeouts import Timeouts
+from lakehub.source_databases.urls import MARIADB_BACKENDS
 
 _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
     (sa.Boolean, ColumnType.BOOLEAN),
@@ -65,7 +68,7 @@ class SqlStorage(Storage):
             return sorted(sa.inspect(connection).get_table_names())[:limit]
 
     def describe(self, table: str) -> TableMetadata:
-        schema, name = _split_schema(table)
+        schema, name = split_schema(table)
         with self._connected() as connection:
             inspector = sa.inspect(connection)
             try:
@@ -74,25 +77,26 @@ class SqlStorage(Storage):
                 near = did_you_mean(name, inspector.get_table_names(schema=schema))
                 raise NoSuchTable(f"There is no table `{table}` at {redacted_url(self.url)}.{near}") from None
             key = inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]
+            named = partial(_plain_name, connection)
         columns = tuple(
-            ColumnMetadata(c["name"], _column_type(c["type"]), bool(c.get("nullable", True))) for c in inspected_columns
+            ColumnMetadata(named(each["name"]), _column_type(each["type"]), bool(each.get("nullable", True)))
+            for each in inspected_columns
         )
-        return TableMetadata(columns, tuple(key))
+        return TableMetadata(columns, tuple(map(named, key)))
 
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
         with self._connected() as connection:
-            return read_key_evidence(connection, *_split_schema(table), key)
+            return read_key_evidence(connection, *split_schema(table), key)
 
     def newest_values(self, table: str, columns: Sequence[str], limit: int) -> NewestValues:
         """With the types that the database reports, so that times come as such from every driver.
 
         Of the first rows that it gives: without an index a server at work would read the whole table.
         """
-        schema, name = _split_schema(table)
+        schema, name = split_schema(table)
         with self._connected() as connection:
-            types = {
-                column["name"]: column["type"] for column in sa.inspect(connection).get_columns(name, schema=schema)
-            }
+            inspected_columns = sa.inspect(connection).get_columns(name, schema=schema)
+            types = {_plain_name(connection, each["name"]): each["type"] for each in inspected_columns}
             clauses: list[sa.ColumnClause[Any]] = [sa.column(column, types[column]) for column in columns]
             read_from = sa.table(name, schema=schema)
             some = sa.select(*clauses).select_from(read_from).limit(VALUES_LIMIT).subquery()
@@ -102,7 +106,11 @@ class SqlStorage(Storage):
             values = [tuple(row) for row in connection.execute(newest)]
             return NewestValues(values, VALUES_LIMIT if _has_more_rows(connection, read_from, VALUES_LIMIT) else None)
 
-    def table(self, table: str) -> SqlTable:
+    def sample_rows(self, table: str, described: TableMetadata, limit: int) -> SampleRows:
+        with self._connected() as connection:
+            return read_sample_rows(connection, *split_schema(table), described, limit)
+
+    def table(self, table: str) -> StoredTable:
         return SqlTable(self.url, table)
 
     def role(self) -> DatabaseRole | None:
@@ -165,7 +173,12 @@ def _has_more_rows(connection: sa.Connection, table: sa.TableClause, number: int
     return connection.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() > number
 
 
-def _split_schema(table: str) -> tuple[str | None, str]:
+def _plain_name(connection: sa.Connection, name: str) -> str:
+    """As it is: those that the driver reads from a definition of MariaDB have each backquote twice."""
+    return name.replace("``", "`") if connection.dialect.name in MARIADB_BACKENDS else name
+
+
+def split_schema(table: str) -> tuple[str | None, str]:
     schema, dot, name = table.rpartition(".")
     return (schema, name) if dot else (None, table)
 

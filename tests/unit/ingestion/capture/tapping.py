@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.events import (
     Begin,
     BinlogEvent,
@@ -16,8 +17,10 @@ from ingestion.capture.binlog.events import (
     RowsChanged,
 )
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
+from ingestion.capture.tap.captured_rows import CapturedRows
+from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured
 from ingestion.capture.tap.position import TapPosition, TapState
+from ingestion.capture.tap.rename_notes import RenameNotes
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import Outgoing, ProducerPosition
 from ingestion.domain.schema import Schema, evolve_schema
@@ -97,11 +100,16 @@ class Versions:
     refuses: tuple[str, ...] = ()
     keeps: bool = False
     """As the registry's versions do: what goes from a table stays in its schema."""
+    notes: dict[str, RenameNotes] = field(default_factory=dict)
+    """By subject, of columns with another name."""
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         if self.keeps:
             before = [held for schema, held in self.known if schema.subject == subject]
-            columns = evolve_schema(before[-1] if before else Schema(()), columns).target
+            stored = before[-1] if before else Schema(())
+            notes = self.notes_of(subject)
+            self.notes[subject] = notes.kept(columns, notes.seen(stored, columns))
+            columns = evolve_schema(stored, columns).target
         if refused := [name for name in self.refuses if name in columns]:
             raise NotCaptured(f"The column `{refused[0]}` is not compatible.")
         for schema, held in self.known:
@@ -111,6 +119,12 @@ class Versions:
         schema = SubjectSchema(subject, version, len(self.known) + 1, event_schema(subject, columns))
         self.known.append((schema, columns))
         return schema
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        self.notes[subject] = self.notes_of(subject).noted(sequence, changes)
+
+    def notes_of(self, subject: str) -> RenameNotes:
+        return self.notes.get(subject, RenameNotes())
 
     def of_id(self, schema_id: int) -> SubjectSchema:
         return self.known[schema_id - 1][0]
@@ -169,7 +183,7 @@ class Tapping:
         return [(event.operation.value, dict(event.values)) for event in decoded]
 
     @staticmethod
-    def _encoder(table: CapturedTable) -> Encoder:
+    def _encoder(table: CapturedRows) -> Encoder:
         return Encoder(table.schema, table.record_key, "mysql:test", "dc1", lambda: NOW)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
 import re
 from dataclasses import replace
@@ -11,6 +11,7 @@ import pytest
 
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.capture.tap.tap import ERRORS_SUFFIX
 from tests.unit.ingestion.capture.tapping import (
     SPECS,
@@ -26,13 +27,17 @@ from tests.unit.ingestion.capture.tapping import (
 )
 
 
+def hidden(**columns: str) -> HiddenColumns:
+    return HiddenColumns(**{way: frozenset([name]) for way, name in columns.items()}, key="key")
+
+
 def test_what_nobody_may_see_is_in_no_row_that_is_put_aside() -> None:
     wide = table(
         "trips",
         *(MappedColumn(name, ColumnKind.VARCHAR, (40, 0), collation=UTF8) for name in ("email", "phone", "left")),
     )
     bad = row(1, "\udcff", email="EMAIL", phone="PHONE", left="LEFT")
-    spec = replace(SPECS[0], left_out=frozenset(["left"]), hashed=frozenset(["email"]), masked=frozenset(["phone"]))
+    spec = replace(SPECS[0], hidden=hidden(left_out="left", hashed="email", masked="phone"))
     tapping = Tapping(Server([transaction(1, inserted(wide, bad))]))
     tapping.run([spec])
     (rejected,) = tapping.log.messages
@@ -40,7 +45,7 @@ def test_what_nobody_may_see_is_in_no_row_that_is_put_aside() -> None:
     assert json.loads(rejected.value or b"")["after"] == {
         "id": 1,
         "city": "\udcff",
-        "email": hashlib.sha256(b"EMAIL").hexdigest(),
+        "email": hmac.digest(b"key", b"EMAIL", "sha256").hex(),
         "phone": None,
     }
 
@@ -66,28 +71,23 @@ def test_columns_are_left_out_hashed_and_masked() -> None:
     changed = inserted(
         wide, row(1, email="a@b.c", phone="0731", place=b"\x00"), row(2, email=None, phone=None, place=None)
     )
-    spec = CaptureSpec(
-        "trips",
-        "shop",
-        "trips",
-        left_out=frozenset(["place"]),
-        hashed=frozenset(["email"]),
-        masked=frozenset(["phone"]),
-    )
+    spec = replace(SPECS[0], hidden=hidden(left_out="place", hashed="email", masked="phone"))
     tapping = Tapping(Server([transaction(1, changed)]))
     tapping.run([spec])
     first, second = (values for _, values in tapping.events())
-    assert first == row(1, email=hashlib.sha256(b"a@b.c").hexdigest(), phone=None)
+    assert first == row(1, email=hmac.digest(b"key", b"a@b.c", "sha256").hex(), phone=None)
     assert second == row(2, email=None, phone=None)
 
 
 @pytest.mark.parametrize(
     ("spec", "of", "reason"),
     [
-        (CaptureSpec("trips", "shop", "trips", record_key=("nope",)), TRIPS, "`nope`, a part of the record key, is not there or left out"),
-        (CaptureSpec("trips", "shop", "trips", left_out=frozenset(["id"])), TRIPS, "`id`, a part of the record key, is not there or left out"),
-        (CaptureSpec("trips", "shop", "trips", masked=frozenset(["id"])), TRIPS, "`id`, a part of the record key, is masked"),
-        (SPECS[0], table("trips", MappedColumn("a-b", ColumnKind.TINY)), "cannot hold the columns `a-b`.*load a view without them"),
+        (CaptureSpec("trips", "shop", "trips", record_key=("nope",)), TRIPS, "`nope`, a part of the record key, is not there"),
+        (replace(SPECS[0], hidden=hidden(left_out="id")), TRIPS, "`id`, a part of the record key, is to be left out"),
+        (replace(SPECS[0], hidden=hidden(masked="id")), TRIPS, "`id`, a part of the record key, is to be masked"),
+        (CaptureSpec("trips", "shop", "trips", record_key=("city",), hidden=hidden(hashed="id")), TRIPS, "`id`, a part of the primary key, is to be hashed"),
+        (replace(SPECS[0], hidden=hidden(masked="City")), TRIPS, r"does not have `City` \(masked\) any more, and under another name the values would be seen"),
+        (SPECS[0], table("trips", MappedColumn("a-b", ColumnKind.TINY)), "cannot hold the columns `a-b`.*leave them out, or load a view without them"),
         (SPECS[0], table("trips", MappedColumn("g", ColumnKind.GEOMETRY, (4,))), "type GEOMETRY, .*or drop that column"),
     ],
 )  # fmt: skip

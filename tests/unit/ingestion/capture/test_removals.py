@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingestion.capture.binlog.column_changes import alteration
 from ingestion.capture.binlog.events import Statement
-from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, altered_table, removals
+from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
 
 EMPTIED, DROPPED, RENAMED, PARTITION = Loss.EMPTIED, Loss.DROPPED, Loss.RENAMED, Loss.PARTITION_REMOVED
 
@@ -124,4 +125,5 @@ def test_no_statement_stops_its_reader(text: str, before: str) -> None:
     ],
 )
 def test_which_table_is_altered(sql: str, table: tuple[str, str] | None) -> None:
-    assert altered_table(Statement("shop", sql)) == table
+    altered = alteration(Statement("shop", sql))
+    assert (None if altered is None else (altered.database, altered.table)) == table

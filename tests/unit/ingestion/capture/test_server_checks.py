@@ -43,6 +43,7 @@ def test_a_server_that_is_set_up_has_no_problem() -> None:
         ({"log_bin_compress": "ON"}, "`log_bin_compress` is ON, and must be OFF"),
         ({"version": "8.4.3"}, "The server is 8.4.3: only MariaDB is tapped yet"),
         ({"gtid_binlog_pos": "0-1-17,3-1-2"}, "has 2 GTID domains (0, 3)"),
+        ({"binlog_alter_two_phase": "ON"}, "`binlog_alter_two_phase` is ON: each ALTER TABLE is in the binlog twice"),
         ({"log_slave_updates": "OFF"}, "`log_slave_updates` is OFF: if the server is a replica"),
         ({"binlog_expire_logs_seconds": "3600"}, "keeps its binlog for 1 h"),
         ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "0.5"}, "keeps its binlog for 12 h"),

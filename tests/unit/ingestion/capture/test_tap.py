@@ -26,6 +26,7 @@ from ingestion.capture.binlog.events import (
 )
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
 from ingestion.capture.tap import tap as module
+from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.capture.tap.position import reference_key, reference_key_after
 from ingestion.changelog import ChangelogError
 from ingestion.domain.merging.events import Operation
@@ -352,7 +353,7 @@ def test_an_alter_of_a_captured_table_is_told_before_any_row_comes() -> None:
 
 
 def test_two_datasets_of_one_table_have_its_rows_each() -> None:
-    both = [*SPECS[:2], replace(SPECS[0], topic="trips-masked", masked=frozenset({"city"}))]
+    both = [*SPECS[:2], replace(SPECS[0], topic="trips-masked", hidden=HiddenColumns(masked=frozenset({"city"})))]
     tapping = Tapping(
         Server([transaction(1, inserted(TRIPS, row(1))), transaction(2, Statement("shop", "TRUNCATE trips"))])
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from ingestion.changelog import Outgoing
+from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.heatpipe.broken_message import BrokenMessage, Defect
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.event_topic import EventTopic
@@ -29,6 +31,14 @@ def test_it_comes_back_from_its_options_as_it_was(tmp_path: Path) -> None:
     options = json.loads(json.dumps(given.as_options()))
     assert all(isinstance(text, str) for text in options.values())
     assert EventTopic.from_options(options) == given
+
+
+def test_a_version_of_before_a_rename_has_the_new_column_too(tmp_path: Path) -> None:
+    """A row of it that is written again without a word about the column would be null there."""
+    name = subject_schema().columns[1]
+    given = replace(topic(tmp_path), renames=(ColumnRename(b"\x05", {"renamed": name, "other": "nope"}),))
+    assert EventTopic.from_options(given.as_options()) == given
+    assert given.columns_of[1] == (*subject_schema().columns, "renamed")
 
 
 def test_a_schema_that_is_none_of_events_is_nobodys_columns(tmp_path: Path) -> None:

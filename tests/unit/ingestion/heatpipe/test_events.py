@@ -87,10 +87,18 @@ def test_what_is_written_by_us_is_what_fastavro_would_have_written(data: st.Data
     """Whatever is in the row: or both refuse it with the same words."""
     types = data.draw(st.dictionaries(st.sampled_from("abcd"), PLAIN | TYPES, min_size=1))
     columns = Schema.of({"id": "long"} | {name: str(type_) for name, type_ in types.items()})
-    row = {"id": 42} | {name: data.draw(values_of(type_) | ODD_VALUES) for name, type_ in types.items()}
+    carried = (
+        {name: type_ for name, type_ in types.items() if data.draw(st.booleans())}
+        if data.draw(st.booleans())
+        else types
+    )
+    row = {"id": 42} | {name: data.draw(values_of(type_) | ODD_VALUES) for name, type_ in carried.items()}
+    source_column = data.draw(st.sampled_from(["", "base", "größe"]))
     is_delete = data.draw(st.booleans())
     committed_at = data.draw(st.none() | INSTANTS)
-    event = change(row if not is_delete else {"id": 42}, reference=data.draw(st.binary() | st.integers(0, 5)))
+    event = change(
+        row if not is_delete else {"id": 42}, reference=data.draw(st.binary() | st.integers(-(2**63), 2**63 - 1))
+    )
     event = replace(
         event, operation=Operation.DELETE if is_delete else Operation.UPDATE, source_committed_at=committed_at
     )
@@ -100,7 +108,7 @@ def test_what_is_written_by_us_is_what_fastavro_would_have_written(data: st.Data
             if not is_ours:
                 patched.setattr(Encoder, "_plainly", lambda *_: None)
             try:
-                outcomes.append(encodes.encode(event))
+                outcomes.append(encodes.encode(event, source_column=source_column))
             except UnfitEvent as problem:
                 outcomes.append((problem.defect, problem.field, str(problem)))
     assert outcomes[0] == outcomes[1]
@@ -114,6 +122,10 @@ def test_the_rows_of_a_table_of_plain_columns_are_written_by_us(monkeypatch: pyt
     for event in (change(plain, reference=b"\x01"), change({"id": 42}, reference=b"\x01", operation=Operation.DELETE)):
         decoded = decoder(schema, reference_type=bytes).decode(encoder(schema).encode(event).value, POSITION)
         assert decoded.event == event
+    of_a_cell = change({"id": 42, "city": "Ulm"}, reference=-7)
+    message = encoder(schema).encode(of_a_cell, source_column="base").value
+    decoded = decoder(schema, reference_type=int).decode(message, POSITION)
+    assert (decoded.event, decoded.source_column) == (of_a_cell, "base")
 
 
 @pytest.mark.parametrize("reference", [-1, 2**63 - 1, b"\x00\xff", b""])

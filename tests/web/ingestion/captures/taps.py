@@ -39,6 +39,9 @@ class FakeSession:
     is_caught_up: bool = True
     warnings: list[str] = field(default_factory=list)
     is_closed: bool = False
+    place: dict[str, Any] = field(
+        default_factory=lambda: {"file": "binlog.000007", "offset": 4, "begun": "", "taken": {}}
+    )
 
     @property
     def captured(self) -> int:

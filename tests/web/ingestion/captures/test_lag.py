@@ -8,8 +8,15 @@ import pytest
 from django.test import Client
 
 from ingestion.captures import lag
-from ingestion.models import Capture, TapServer
+from ingestion.domain.lag import LagCounts
+from ingestion.lake.captured.hours import HOUR, hour_at
+from ingestion.lake.findings import COPY_BEHIND, raise_finding
+from ingestion.models import Capture, CaptureHour, TapServer
+from lakehub import clock
+from lakehub.kernel.interval import EVERYTHING
+from tests import factories as make
 from tests.factories import NOW
+from tests.query_plans import plans_of
 from tests.web.ingestion.captures.taps import captured
 
 pytestmark = pytest.mark.django_db
@@ -47,3 +54,19 @@ def test_prometheus_has_it_without_a_name(client: Client) -> None:
     assert "lakehub_tap_servers_failing 1.0" in metrics
     assert "lakehub_captures_stopped 1.0" in metrics
     assert "secret.example" not in metrics
+
+
+def test_prometheus_has_how_long_changes_took_by_tier(client: Client) -> None:
+    """Of this hour and the one before; and how many copies have which finding."""
+    dataset, _ = captured("trips", "left")
+    copy, now = make.copy_of(dataset), clock.now().replace(microsecond=500_000)
+    for hours, seconds in ((0, 2), (1, 2), (5, 90_000)):
+        lags = LagCounts.of_commit([int(now.timestamp()) - seconds] * 21, 10, now).to_json()
+        CaptureHour.objects.create(copy=copy, start=hour_at(now) - hours * HOUR, lags=lags)
+    raise_finding(copy, COPY_BEHIND, EVERYTHING, "It is behind.", {}, now=now)
+    metrics = client.get("/metrics").content.decode()
+    assert f'lakehub_change_lag_seconds{{quantile="0.95",tier="{dataset.tier}"}} 2.8' in metrics
+    assert 'lakehub_captured_copies_with{finding="copy_behind"} 1.0' in metrics
+    assert 'lakehub_captured_copies_with{finding="messages_unaccounted"} 0.0' in metrics
+    (plan,) = plans_of(lambda: lag.change_lags(now=now))
+    assert "capture_hour_start" in plan

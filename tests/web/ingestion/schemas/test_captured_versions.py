@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.tap.captured_table import NotCaptured
+from ingestion.capture.tap.position import reference_key
+from ingestion.captures import states
+from ingestion.captures.records import capture_of
+from ingestion.captures.topics import topic_to_read
 from ingestion.domain.schema import Schema
-from ingestion.models import SchemaVersion
+from ingestion.models import Capture, SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import CapturedVersions, subject_schema_of
 from tests import factories as given
@@ -104,3 +109,27 @@ def test_a_subject_with_something_else_in_it_stops_its_table_and_no_other(
     registry.register(SUBJECT, text, team=versions.team, actor="ana", now=NOW)
     with pytest.raises(NotCaptured, match=r"Version 1 of the subject 'shop\.trips-value' is not a schema of change"):
         columns(versions, FIRST)
+
+
+def test_a_column_with_another_name_has_the_old_one_among_its_aliases(versions: CapturedVersions) -> None:
+    """What statements say counts once rows show it, and a job is told of it; another load begins without."""
+    connection = given.connection("shop", "mysql://reader@db/ops", plugin="mysql")
+    capture = capture_of(given.feed(given.dataset("trips"), connection=connection))
+    Capture.objects.update(captured_load=1)
+    subject = capture.topic
+    columns = {"id": "int", "a": "string", "x": "int", "y": "int"}
+    versions.version_of(subject, Schema.of(columns))
+    versions.note_changes(subject, 5, [ColumnChange("A", "name"), ColumnChange("x", "Y"), ColumnChange("y", "x")])
+    versions.note_changes(subject, 5, [ColumnChange("name", "a")])
+    assert topic_to_read(capture.feed.dataset, now=NOW).renames == ()
+    renamed = versions.version_of(subject, Schema.of({"id": "int", "name": "string", "x": "int", "y": "int"}))
+    assert (renamed.version, renamed.aliases) == (2, {"name": ("a",), "x": ("y",), "y": ("x",)})
+    assert renamed.columns == ("id", "a", "x", "y", "name")
+    (rename,) = topic_to_read(capture.feed.dataset, now=NOW).renames
+    assert (rename.before, rename.origins) == (reference_key(5, 0), {"name": "a", "x": "y", "y": "x"})
+    again = versions.version_of(subject, Schema.of({"id": "int", "name": "string", "x": "int", "y": "int"}))
+    assert again.version == 2
+    wider = versions.version_of(subject, Schema.of({"id": "int", "name": "string", "x": "int", "y": "int", "z": "int"}))
+    assert (wider.version, wider.aliases["name"]) == (3, ("a",))
+    states.note_captured(subject, 1, since="0-1-9", table="t", columns={})
+    assert topic_to_read(capture.feed.dataset, now=NOW).renames == ()

@@ -1,0 +1,89 @@
+"""How long changes of a captured dataset take to the lake, and whether all messages of its log were read, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from django.utils import timezone
+
+from frontend.ui import svg, words
+from ingestion.domain.lag import LagCounts
+from ingestion.lake.captured.hours import HOUR, hour_at
+from ingestion.models import CaptureHour
+from lakehub.catalog.models import Dataset
+
+SHOWN, SUMMED = timedelta(hours=48), timedelta(days=7)
+WINDOWS = (("1 h", HOUR), ("24 h", 24 * HOUR), ("7 d", SUMMED))
+_WIDTHS = (("s", 320), ("m", 640))
+_TICK_EVERY = 24
+
+
+@dataclass(frozen=True)
+class LagRow:
+    """Of a window that ends now. None: no change came."""
+
+    window: str
+    changes: int
+    half: timedelta | None
+    most: timedelta | None
+
+
+@dataclass(frozen=True)
+class CopyLags:
+    """`counted`: messages in hours of the window that were compared with the log. `differing`: hours that do not add up."""
+
+    data_center: str
+    rows: list[LagRow]
+    charts: list[svg.QuantileChart]
+    counted: int
+    differing: int
+
+
+def capture_lags(dataset: Dataset, *, now: datetime) -> list[CopyLags]:
+    """By data center; none where nothing was captured in a week. One query."""
+    hours = CaptureHour.objects.filter(copy__dataset=dataset, copy__removed_at=None, start__gt=hour_at(now) - SUMMED)
+    ordered = hours.select_related("copy__data_center").order_by("copy__data_center__name", "start")
+    return [_lags(name, [*mine], now) for name, mine in groupby(ordered, lambda hour: hour.copy.data_center.name)]
+
+
+def _lags(data_center: str, hours: list[CaptureHour], now: datetime) -> CopyLags:
+    lags = {hour.start: LagCounts.from_json(hour.lags) for hour in hours}
+    compared = [hour for hour in hours if hour.logged is not None and not hour.is_partial]
+    rows = [_row(window, _sum(lags, since=hour_at(now) - length)) for window, length in WINDOWS]
+    differing = sum(hour.logged != hour.read for hour in compared)
+    return CopyLags(data_center, rows, _charts(lags, now), sum(hour.logged or 0 for hour in compared), differing)
+
+
+def _sum(lags: Mapping[datetime, LagCounts], *, since: datetime) -> LagCounts:
+    return sum((counts for start, counts in lags.items() if start >= since), LagCounts())
+
+
+def _row(window: str, counts: LagCounts) -> LagRow:
+    return LagRow(window, counts.events, counts.quantile(0.5), counts.quantile(0.95))
+
+
+def _charts(lags: Mapping[datetime, LagCounts], now: datetime) -> list[svg.QuantileChart]:
+    """Empty where no change came in the time that is drawn."""
+    last = hour_at(now)
+    starts = [last - SHOWN + HOUR * number for number in range(1, int(SHOWN / HOUR) + 1)]
+    counts = [lags.get(start, LagCounts()) for start in starts]
+    if not any(each.events for each in counts):
+        return []
+    ticks = [
+        (place, words.clock(start, zone=timezone.get_current_timezone(), now=now))
+        for place, start in enumerate(starts)
+        if place % _TICK_EVERY == 0
+    ]
+    slots = [(_seconds(each.quantile(0.5)), _seconds(each.quantile(0.95))) for each in counts]
+    return [svg.quantile_chart(slots, ticks, _length, width, name) for name, width in _WIDTHS]
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
+
+
+def _length(seconds: float) -> str:
+    return words.duration(timedelta(seconds=round(seconds)))

@@ -1,0 +1,115 @@
+"""The words of a statement of SQL, as far as it takes to know what it changes: names, keywords and signs, without comments and texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ingestion.capture.binlog.events import Statement
+
+_TOKEN = re.compile(
+    r"\s+|--[ \t][^\n]*|\#[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'"
+    r'|`(?P<name>(?:[^`]|``)*)`|"(?P<ansi>(?:[^"\\]|\\.|"")*)"|(?P<word>[\w$]+)|(?P<sign>.)',
+    re.DOTALL,
+)
+"""White space, comments and texts say nothing here."""
+_EXECUTED_COMMENT = re.compile(r"/\*M?!\d*(.*?)\*/", re.DOTALL)
+"""What the server executes although it looks like a comment."""
+FILLERS = ("IF", "EXISTS", "NOT", "ONLINE", "IGNORE", "TEMPORARY")
+
+
+def words_of(statement: Statement) -> Words:
+    return Words([*_tokens(_TOKEN.finditer(_EXECUTED_COMMENT.sub(r" \1 ", statement.sql)))], statement.database)
+
+
+class _Token(NamedTuple):
+    text: str
+    word: str
+    """In capitals; empty for a name in quotes, which is no word of the language."""
+
+
+def _tokens(matches: Iterator[re.Match[str]]) -> Iterator[_Token]:
+    for match in matches:
+        name, ansi_name, word, sign = match.group("name", "ansi", "word", "sign")
+        if name is not None:
+            yield _Token(name.replace("``", "`"), "")
+        elif ansi_name is not None:
+            yield _Token(ansi_name.replace('""', '"'), "")
+        elif word or sign:
+            yield _Token(word or sign, (word or sign).upper())
+
+
+def skip_settings(words: Words) -> None:
+    """Of one statement: SET STATEMENT ... FOR."""
+    if words.starts_with("SET", "STATEMENT"):
+        words.skip_until("FOR")
+        words.skip("FOR")
+
+
+class Words:
+    """The tokens of a statement, from a place on."""
+
+    def __init__(self, tokens: Sequence[_Token], database: str) -> None:
+        self._tokens, self.database, self._place = tokens, database, 0
+
+    @property
+    def is_more(self) -> bool:
+        return self._place < len(self._tokens)
+
+    def peek(self) -> str:
+        """The word that comes; empty for a name in quotes, and at the end."""
+        return self._tokens[self._place].word if self.is_more else ""
+
+    def take(self) -> _Token:
+        token = self._tokens[self._place] if self.is_more else _Token("", "")
+        self._place += 1
+        return token
+
+    def skip(self, *words: str) -> bool:
+        """As many of these as come; whether there was one."""
+        place = self._place
+        while self.peek() in words and self.is_more:
+            self._place += 1
+        return self._place > place
+
+    def skip_until(self, word: str) -> None:
+        while self.is_more and self.peek() != word:
+            self._place += 1
+
+    def take_name(self) -> tuple[str, str]:
+        """With the database in which the statement was given, where it names none."""
+        first = self.take().text
+        if not self.skip("."):
+            return self.database, first
+        return first, self.take().text
+
+    def take_names(self) -> Iterator[tuple[str, str]]:
+        yield self.take_name()
+        while self.skip(","):
+            yield self.take_name()
+
+    def starts_with(self, *words: str) -> bool:
+        return tuple(token.word for token in self._tokens[self._place : self._place + len(words)]) == words
+
+    def all_names(self) -> Iterator[tuple[str, str]]:
+        """What may be the name of a table, each once: every name that comes, with the one before its dot."""
+        names: dict[tuple[str, str], None] = {}
+        while self.is_more:
+            names[self.take_name()] = None
+        yield from names
+
+    def rest(self) -> list[str]:
+        """The words that come."""
+        return [token.word for token in self._tokens[self._place :]]
+
+    @property
+    def place(self) -> int:
+        return self._place
+
+    def between(self, start: int, end: int) -> Words:
+        """Places of the whole statement, the last one not included."""
+        return Words(self._tokens[start:end], self.database)
+
+    def after(self, count: int) -> Words:
+        return Words(self._tokens[self._place + count :], self.database)

@@ -1,0 +1,43 @@
+"""What a tap makes events of: rows of a table that are whole, or cells that are parts of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from ingestion.capture.binlog.events import Row, RowChange
+from ingestion.capture.binlog.table_map import TableMap
+from ingestion.capture.tap.captured_cells import CapturedCells
+from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, SchemaVersions, Transaction
+from ingestion.domain.merging.events import ChangeEvent
+from ingestion.heatpipe.subject_schema import SubjectSchema
+
+
+class CapturedRows(Protocol):
+    """By one definition of the table."""
+
+    spec: CaptureSpec
+    definition: TableMap
+    schema: SubjectSchema
+    """Of the next event; it may be another one after a change."""
+
+    @property
+    def record_key(self) -> tuple[str, ...]: ...
+
+    def events(self, transaction: Transaction, number: int, change: RowChange) -> Iterator[ChangeEvent]:
+        """`number`: of the row, among those of the table in the transaction. Raises UnfitEvent, NotCaptured; ValueError for a value that its column
+        cannot have."""
+
+    def source_column(self, change: RowChange) -> str:
+        """The column of the source that changed, of one that changes column by column; else empty."""
+
+    def shown(self, row: Row | None) -> Mapping[str, Any] | None:
+        """For a row that is put aside."""
+
+
+def captured_rows(
+    spec: CaptureSpec, definition: TableMap, versions: SchemaVersions, charsets: Mapping[int, str]
+) -> CapturedRows:
+    """Raises NotCaptured."""
+    kind = CapturedTable if spec.cells is None else CapturedCells
+    return kind.of(spec, definition, versions, charsets)

@@ -1,0 +1,22 @@
+"""What moves data into the lake, and the facts that moving it leaves: runs, commits, touched partitions, findings;
+and the schemas of change events."""
+
+from __future__ import annotations
+
+from ingestion.models.captures import Capture as Capture
+from ingestion.models.captures import CaptureHour as CaptureHour
+from ingestion.models.captures import SchemaSubject as SchemaSubject
+from ingestion.models.captures import SchemaVersion as SchemaVersion
+from ingestion.models.captures import TapServer as TapServer
+from ingestion.models.lake import Commit as Commit
+from ingestion.models.lake import Finding as Finding
+from ingestion.models.lake import ReaderPosition as ReaderPosition
+from ingestion.models.lake import TouchedPartition as TouchedPartition
+from ingestion.models.runs import BlockedInput as BlockedInput
+from ingestion.models.runs import CopyLease as CopyLease
+from ingestion.models.runs import JobKind as JobKind
+from ingestion.models.runs import JobRun as JobRun
+from ingestion.models.runs import JobState as JobState
+from ingestion.models.runs import ReplayRequest as ReplayRequest
+from ingestion.models.runs import SourcePlace as SourcePlace
+from ingestion.models.runs import SourceQuota as SourceQuota

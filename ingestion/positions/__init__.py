@@ -1,0 +1,1 @@
+"""Where copies of captured datasets stand in their changelog, and setting that."""
