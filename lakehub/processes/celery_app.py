@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import logging.config
 import os
+from collections.abc import Mapping
 from multiprocessing.process import current_process
 from typing import Any
 
@@ -25,6 +26,9 @@ file_broker.register_transport()
 # By name: what a broker needs is imported where it is used.
 TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "lakehub.processes.redis_broker:Transport"))
 
+SPARK_QUEUE, SPARK_NICENESS = "spark", 5
+"""Its worker, and the JVM that it starts, have a third of the processor time of another process that wants it too."""
+
 logger = logging.getLogger(__name__)
 
 app = Celery("lakehub")
@@ -36,6 +40,13 @@ app.autodiscover_tasks()
 def _configure_logging(**_: Any) -> None:
     """As Django does; without this Celery would set the level and the handlers by itself."""
     logging.config.dictConfig(settings.LOGGING)
+
+
+@signals.celeryd_init.connect
+def _come_last(options: Mapping[str, Any], **_: Any) -> None:
+    """Loads and other long jobs leave the processors of a machine to pages, to taps and to copies that are followed, where these want them."""
+    if SPARK_QUEUE in (options.get("queues") or ()):
+        os.nice(SPARK_NICENESS)
 
 
 @signals.worker_init.connect

@@ -19,6 +19,7 @@ import pytest
 
 from lakehub.demo.instance import free_address
 from lakehub.instance import UnusableInstance, prepare_instance
+from lakehub.processes.celery_app import SPARK_NICENESS
 from lakehub.processes.supervisor import process_tree
 from lakehub.setup.artifacts import PROJECT_ROOT
 from tests.polling import scaled, wait_until
@@ -107,6 +108,18 @@ def test_up_serves_embedded_and_ends_with_nothing_left(tmp_path: Path) -> None:
         assert processes.wait(scaled(WITHIN_S)) == 128 + signal.SIGTERM
         assert processes_of(tmp_path) == {}
     assert says(log, "web stopped", "worker stopped", "spark stopped", "beat stopped"), log.read_text()
+
+
+def test_jobs_of_spark_come_after_pages_and_changes(tmp_path: Path) -> None:
+    def niceness(name: str) -> int:
+        return os.getpriority(os.PRIO_PROCESS, pid_of(log, name))
+
+    with up(tmp_path) as (url, _, log):
+        wait_until_all_run(url, log)
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        wait_for(lambda: niceness("spark") == min(19, own + SPARK_NICENESS), log)
+        wait_for(lambda: says(log, "follow started", "tap started"), log)
+        assert {niceness(name) for name in ("web", "worker", "follow", "tap", "beat")} == {own}
 
 
 def test_a_killed_up_leaves_nothing_and_the_next_start_works(tmp_path: Path) -> None:
