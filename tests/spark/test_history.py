@@ -84,14 +84,24 @@ def test_each_version_is_there_once_and_tells_each_row_as_it_was(
     server.take("trips")
     shop.run(spark, "bootstrap")
     assert not Timeline(shop.table.history_uri).exists
-    change(server, "2030-01-01 09:00", "UPDATE trips SET city = 'Köln' WHERE id = 1", "UPDATE trips SET city = 'Jena' WHERE id = 1")
+    change(
+        server,
+        "2030-01-01 09:00",
+        "UPDATE trips SET city = 'Köln' WHERE id = 1",
+        "UPDATE trips SET city = 'Jena' WHERE id = 1",
+    )
     change(server, "2030-01-02 09:00", "DELETE FROM trips WHERE id = 2", "INSERT INTO trips VALUES (5, NULL)")
     server.take("trips")
     with monkeypatch.context() as patched:
         patched.setattr(committing.failpoint, "reach", die_after_history)
         shop.tried(spark, "incremental")
     assert (len(versions(spark, shop)), shop.in_lake(spark)[1,]["city"]) == (6, "Ulm")
-    change(server, "2030-01-03 09:00", "ALTER TABLE trips ADD fare decimal(5,1)", "UPDATE trips SET city = 'Rom', fare = 2.5 WHERE id = 3")
+    change(
+        server,
+        "2030-01-03 09:00",
+        "ALTER TABLE trips ADD fare decimal(5,1)",
+        "UPDATE trips SET city = 'Rom', fare = 2.5 WHERE id = 3",
+    )
     server.take("trips")
     shop.run(spark, "incremental")
     server.write("trips", *server.messages("trips")[4:])
@@ -128,7 +138,9 @@ def test_it_is_made_when_it_is_set_to_on_and_costs_nothing_before(
 ) -> None:
     """While it is off nothing is kept, and rows that were changed then come into it with their next change."""
     shop = CapturedShop(server, tmp_path, "trips")
-    server.execute("CREATE TABLE trips (id int PRIMARY KEY, city varchar(9))", "INSERT INTO trips VALUES (1, 'a'), (2, 'a')")
+    server.execute(
+        "CREATE TABLE trips (id int PRIMARY KEY, city varchar(9))", "INSERT INTO trips VALUES (1, 'a'), (2, 'a')"
+    )
     server.take("trips")
     shop.run(spark, "bootstrap")
     off = shop.table
@@ -153,12 +165,18 @@ def test_days_that_nobody_can_ask_for_are_removed(
     spark: SparkSession, server: TappedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = with_history(CapturedShop(server, tmp_path, "trips"), history_days=30)
-    server.execute("CREATE TABLE trips (id int PRIMARY KEY, city varchar(9))", "INSERT INTO trips VALUES (1, 'a'), (2, 'a')")
+    server.execute(
+        "CREATE TABLE trips (id int PRIMARY KEY, city varchar(9))", "INSERT INTO trips VALUES (1, 'a'), (2, 'a')"
+    )
     server.take("trips")
     shop.run(spark, "bootstrap")
     now = datetime.now(UTC)
     for days_ago in (68, 66, 1):
-        change(server, f"{now - timedelta(days=days_ago):%Y-%m-%d %H:%M}", f"UPDATE trips SET city = '{days_ago}' WHERE id = 1")
+        change(
+            server,
+            f"{now - timedelta(days=days_ago):%Y-%m-%d %H:%M}",
+            f"UPDATE trips SET city = '{days_ago}' WHERE id = 1",
+        )
     monkeypatch.setattr(history, "_was_written_on", lambda uri, now: True)
     shop.follow(spark)
     assert {row["city"] for row in versions(spark, shop)} == {"a", "68", "66", "1"}

@@ -63,10 +63,12 @@ class HistoryBatch:
 
 @dataclass(frozen=True)
 class _Known:
-    """`since`: the instant of the newest commit of the table whose changes the history lacks. `upto`: until when its commits were looked at, by completion."""
+    """`since`: the instant of the newest commit of the table whose changes the history lacks. `upto`: until when its commits were looked at, by completion.
+    `began`: when the history did, an ISO time; empty: it begins now."""
 
     since: str
     upto: str
+    began: str = ""
 
 
 def history_table_spec(table: TableSpec) -> TableSpec:
@@ -100,7 +102,8 @@ def write_history(spark: SparkSession, table: TableSpec, batch: HistoryBatch, *,
     ]
     if not rows:
         return
-    facts = {"run_id": run, "kind": _KIND, "since": known.since, "upto": known.upto}
+    began = known.began or now.isoformat()
+    facts = {"run_id": run, "kind": _KIND, "since": known.since, "upto": known.upto, "began": began}
     direct_write.write_rows(spark, spec, rows, columns, _OPTIONS, commit_metadata(run=facts, checkpoint=None))
     if kept_for is not None and is_first_of_day:
         _remove_days_before(spark, spec, target, oldest_day_kept(now=now, kept_for=kept_for))
@@ -134,9 +137,10 @@ def _known(table: TableSpec) -> _Known:
         recent = timeline.commits_since(known["upto"])
         if recent.oldest <= known["upto"]:
             lacking = (commit.instant for commit in recent.commits if _lacks(commit.run))
-            return _Known(max([known["since"], *lacking]), upto)
+            return _Known(max([known["since"], *lacking]), upto, known["began"])
     newest = next(timeline.newest_first(), None)
-    return _Known("" if newest is None else newest.instant, upto)
+    since, began = "" if newest is None else newest.instant, "" if known is None else known["began"]
+    return _Known(since, upto, began)
 
 
 def _lacks(run: Mapping[str, Any]) -> bool:

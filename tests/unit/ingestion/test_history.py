@@ -54,7 +54,13 @@ def test_versions_that_differ_are_both_kept(events: list[ChangeEvent]) -> None:
 
 @pytest.mark.parametrize(
     ("narrow", "wide"),
-    [(5, 5.0), (Decimal("1.5"), Decimal("1.500")), ({"a": 1}, {"a": 1, "b": None}), ([1, 2], (1.0, 2.0)), (1e300, 1e300)],
+    [
+        (5, 5.0),
+        (Decimal("1.5"), Decimal("1.500")),
+        ({"a": 1}, {"a": 1, "b": None}),
+        ([1, 2], (1.0, 2.0)),
+        (1e300, 1e300),
+    ],
 )
 def test_a_column_that_has_widened_makes_no_other_version(narrow: object, wide: object) -> None:
     assert version(change(x=narrow)).key == version(change(x=wide, y=None)).key
