@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingestion.spark.changes import committing, history
+from ingestion.lake.captured.histories import kept_since
+from ingestion.spark.changes import history
 from ingestion.spark.tables.timeline import Timeline
+from lakehub.kernel import failpoint
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop
 from tests.spark.order_shop import read
@@ -29,11 +31,6 @@ def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
 
 class Killed(Exception):
     """In place of the process."""
-
-
-def with_history(shop: CapturedShop, **fields: Any) -> CapturedShop:
-    uri = (shop.folder / "lake" / "_history" / shop.name).as_uri()
-    return shop.with_table(history_uri=uri, keeps_history=True, **fields)
 
 
 def versions(spark: SparkSession, shop: CapturedShop) -> list[dict[str, Any]]:
@@ -78,7 +75,7 @@ def test_each_version_is_there_once_and_tells_each_row_as_it_was(
     spark: SparkSession, server: TappedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a job that is killed between the two commits, of messages that come again, and of a table that gets a column."""
-    shop = with_history(CapturedShop(server, tmp_path, "trips"))
+    shop = CapturedShop(server, tmp_path, "trips").with_history()
     server.execute("CREATE TABLE trips (id int PRIMARY KEY, city varchar(9))")
     server.execute("INSERT INTO trips VALUES (1, 'Ulm'), (2, 'Bonn'), (3, 'Kiel'), (4, 'Hof')")
     server.take("trips")
@@ -93,7 +90,7 @@ def test_each_version_is_there_once_and_tells_each_row_as_it_was(
     change(server, "2030-01-02 09:00", "DELETE FROM trips WHERE id = 2", "INSERT INTO trips VALUES (5, NULL)")
     server.take("trips")
     with monkeypatch.context() as patched:
-        patched.setattr(committing.failpoint, "reach", die_after_history)
+        patched.setattr(failpoint, "reach", die_after_history)
         shop.tried(spark, "incremental")
     assert (len(versions(spark, shop)), shop.in_lake(spark)[1,]["city"]) == (6, "Ulm")
     change(
@@ -129,6 +126,9 @@ def test_each_version_is_there_once_and_tells_each_row_as_it_was(
         "2030-01-05 10:00": {1: "Jena", 2: "Oslo", 3: "Rom", 4: "Hof", 5: None},
     }
     assert {when: as_it_was(spark, shop, at(when)) for when in cities} == cities
+    since = kept_since(shop.table.history_uri)
+    assert since is not None
+    assert since < datetime.now(UTC)
     shop.run(spark, "drop")
     assert not Timeline(shop.table.history_uri).exists
 
@@ -146,7 +146,7 @@ def test_it_is_made_when_it_is_set_to_on_and_costs_nothing_before(
     off = shop.table
     lake = tmp_path / "lake"
     for day, city, keeps in ((1, "b", False), (2, "c", True), (3, "d", False), (4, "e", True), (5, "f", True)):
-        shop.table = off if not keeps else with_history(shop).table
+        shop.table = off if not keeps else shop.with_history().table
         jobs, made = _jobs_begun(spark), commits(shop.table.uri)
         change(server, f"2030-01-0{day} 09:00", f"UPDATE trips SET city = '{city}' WHERE id = 1")
         shop.follow(spark)
@@ -164,7 +164,7 @@ def test_it_is_made_when_it_is_set_to_on_and_costs_nothing_before(
 def test_days_that_nobody_can_ask_for_are_removed(
     spark: SparkSession, server: TappedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = with_history(CapturedShop(server, tmp_path, "trips"), history_days=30)
+    shop = CapturedShop(server, tmp_path, "trips").with_history(history_days=30)
     server.execute(
         "CREATE TABLE trips (id int PRIMARY KEY, city varchar(9))", "INSERT INTO trips VALUES (1, 'a'), (2, 'a')"
     )

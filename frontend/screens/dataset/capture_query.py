@@ -9,7 +9,7 @@ from ingestion.lake.captured.histories import kept_since
 from ingestion.models import Capture, SchemaVersion, TapServer
 from ingestion.runs.job_specs import history_table_uri
 from ingestion.spark.tables.timeline import DamagedTable
-from lakehub.catalog.datasets.feed_options import effective_options_of
+from lakehub.catalog.datasets.feed_options import effective_options_of, has_changelog
 from lakehub.catalog.models import Dataset, DatasetCopy
 
 
@@ -53,7 +53,7 @@ class HistoryPlace:
 
 def history_places(dataset: Dataset) -> list[HistoryPlace]:
     """By data center; none where no history is kept now. Reads the newest commit of each from the lake."""
-    if not effective_options_of(dataset).get("history"):
+    if not (has_changelog(dataset) and effective_options_of(dataset).get("history")):
         return []
     return [_history_place(copy) for copy in dataset.copies.select_related("data_center").order_by("data_center__name")]
 
