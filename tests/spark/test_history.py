@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.domain.schema import Schema
 from ingestion.lake.captured.histories import kept_since
 from ingestion.spark.changes import history
+from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel import failpoint
 from tests.services.tapped_server import TappedServer, tapped_server
@@ -161,6 +163,15 @@ def test_it_is_made_when_it_is_set_to_on_and_costs_nothing_before(
     assert commits(shop.table.history_uri) == 4  # one makes the table
 
 
+def die_making(spark: SparkSession, shop: CapturedShop) -> None:
+    """Its first commit was begun, and has not ended."""
+    spec = history.history_table_spec(shop.table)
+    columns = hudi.empty_frame(spark, Schema.of({"_lakehub_version": "string", "_lakehub_day": "string"}))
+    hudi.write_commit(columns, spec, "upsert", {"hoodie.metadata.enable": "false"}, {})
+    (commit,) = Timeline(spec.uri).completed()
+    (shop.folder / "lake" / "_history" / shop.name / ".hoodie" / "timeline" / commit.name).unlink()
+
+
 def test_days_that_nobody_can_ask_for_are_removed(
     spark: SparkSession, server: TappedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +181,7 @@ def test_days_that_nobody_can_ask_for_are_removed(
     )
     server.take("trips")
     shop.run(spark, "bootstrap")
+    die_making(spark, shop)
     now = datetime.now(UTC)
     for days_ago in (68, 66, 1):
         change(

@@ -152,7 +152,7 @@ def _columns_to_write(spark: SparkSession, spec: TableSpec, table_columns: Schem
     reference_type = reference_type_of(table_columns.types[METADATA_COLUMN])
     arriving = Schema(tuple(column for column in table_columns if column.name != METADATA_COLUMN))
     wanted = history_schema(arriving, reference_type)
-    if Timeline(spec.uri).exists:
+    if Timeline(spec.uri).completed():
         evolution = evolve_schema(hudi.stored_schema(spark, spec), wanted, fixed=(KEY_COLUMN, DAY_COLUMN))
         if evolution.conflicts:
             name, stored, arrives = evolution.conflicts[0]
