@@ -111,7 +111,7 @@ def _active_runs() -> QuerySet[JobRun]:
 def _fed_copies() -> QuerySet[DatasetCopy]:
     live = DatasetCopy.with_removed.filter(removed_at=None, dataset__ingested=True, dataset__offboarded_at=None)
     fed = live.filter(dataset__feed__kind=FeedKind.CONNECTION, dataset__feed__paused=False)
-    return fed.select_related("dataset__feed", "data_center")
+    return fed.select_related("dataset__feed__connection", "data_center")
 
 
 def _newest_run_value(fact: str, **which: object) -> Subquery:

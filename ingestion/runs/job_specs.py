@@ -122,6 +122,9 @@ def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_ho
         max_file_mib=int(options["max_file_mib"]),
         append_only=dataset.kind == DatasetKind.APPEND_ONLY and not is_merged,
         tombstone_uri=_uri_beside(copy, "_tombstones") if is_merged else "",
+        history_uri=history_table_uri(copy),
+        keeps_history=is_merged and bool(options["history"]),
+        history_days=int(options["history_days"]),
     )
 
 
@@ -137,6 +140,11 @@ def error_table_uri(copy: DatasetCopy) -> str:
     no table's name begins with a dot.
     """
     return _uri_beside(copy, "_errors")
+
+
+def history_table_uri(copy: DatasetCopy) -> str:
+    """Of a captured dataset, whether it keeps a history or has kept one. Empty: of another."""
+    return _uri_beside(copy, "_history") if is_captured_feed(copy.dataset.feed_or_none) else ""
 
 
 def _uri_beside(copy: DatasetCopy, folder: str) -> str:

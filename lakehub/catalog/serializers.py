@@ -135,6 +135,8 @@ def _options_schema() -> dict[str, Any]:
 
 def _option_schema(option: FeedOption) -> dict[str, Any]:
     schema = {"description": option.text, "default": option.in_force({})}
+    if option.is_switch:
+        return {"type": "boolean", **schema}
     if option.bounds is None:
         return {"type": "string", **schema}
     least, most = (0, option.bounds[1]) if option.zero_is_none else option.bounds

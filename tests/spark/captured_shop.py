@@ -128,6 +128,10 @@ class CapturedShop:
         rows = self.server.all_rows(self.name)
         return {tuple(row[name] for name in self.record_key): row for row in rows}
 
+    def with_history(self, **fields: Any) -> CapturedShop:
+        uri = (self.folder / "lake" / "_history" / self.name).as_uri()
+        return self.with_table(history_uri=uri, keeps_history=True, **fields)
+
     def with_table(self, **fields: Any) -> CapturedShop:
         self.table = replace(self.table, **fields)
         return self

@@ -15,6 +15,7 @@ from lakehub.kernel.cells.cell_tables import CellOptions
 from tests.services.cell_table import CellTable
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop
+from tests.spark.order_shop import read
 from tests.unit.ingestion.capture.cells import rows_of
 
 DATABASE = "lakehub_cells_lake"
@@ -45,7 +46,7 @@ def test_rows_come_from_cells_and_each_cell_changes_its_columns(
         record_key=("row_key",),
         plugin="schemaless",
         said_of_table="?delete=removed&text=raw",
-    )
+    ).with_history()
     table = CellTable(server, "trips")
     cells: list[tuple[Any, str, int, Any]] = [
         ("a", "base", 1, {"city": "Ulm", "fare": 12}),
@@ -88,6 +89,18 @@ def test_rows_come_from_cells_and_each_cell_changes_its_columns(
     after = in_lake(shop, spark)
     assert after.keys() == {"a", "b"}
     assert after["b"]["raw"] == '{"Odd-Name":{"x":1}}'
+
+    read(spark, shop.table.history_uri).createOrReplaceTempView("trips_history")
+    carried = {
+        (row["row_key"], row["_lakehub_reference_key"]): row["_lakehub_changed_columns"]
+        for row in spark.sql("SELECT * FROM trips_history WHERE NOT _lakehub_is_snapshot").collect()
+    }
+    assert carried.keys() == {("a", 8), ("a", 2), ("b", 5), ("c", 1), ("b", 4), ("c", 9), ("c", 2), ("b", 1)}
+    assert {"base__city", "base__ref_key"} < {*carried["a", 2]}
+    assert "status__word" not in carried["a", 2]
+    assert carried["b", 1] == ["raw", "raw__ref_key", "row_key"]
+    newest = "SELECT row_key, max_by(base__city, base__ref_key) FROM trips_history WHERE base__ref_key IS NOT NULL GROUP BY row_key"
+    assert {row[0]: row[1] for row in spark.sql(newest).collect()} == {"a": "Bonn", "b": "Kiel"}
 
 
 def test_broken_cells_are_mended_and_have_the_place_that_they_had(

@@ -125,6 +125,7 @@ def test_what_nobody_is_to_see_is_in_no_file_of_the_lake(
     """By the load and by the log, in rows that are rejected, mended and published again."""
     hidden = HiddenColumns(frozenset(["place"]), frozenset(["email", "pin"]), frozenset(["phone"]), key="secret key")
     shop = CapturedShop(server, tmp_path, "hidden", options={**hidden.as_options(), "hash_key": hidden.key})
+    shop.with_history()
     server.execute(
         "CREATE TABLE hidden (id int PRIMARY KEY, email varchar(40), pin int, phone varchar(40), place varchar(40), note varchar(9))",
         "INSERT INTO hidden SELECT seq, 'Geheim@example.org', 771234, '0731-5550', 'Zuhause', 'x' FROM seq_1_to_9",
@@ -160,6 +161,8 @@ def test_what_nobody_is_to_see_is_in_no_file_of_the_lake(
     shop.run(spark, "incremental")
     assert shop.in_lake(spark)[11,] == {"id": 11, **row, "note": "m"}
     secrets = (b"Geheim@example.org", b"771234", b"0731-5550", b"Zuhause")
-    files = [path for path in (tmp_path / "lake" / "hidden").rglob("*") if path.is_file()]
+    folders = [tmp_path / "lake" / "hidden", tmp_path / "lake" / "_history" / "hidden"]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".parquet" and path.is_relative_to(folders[1]) for path in files)
     everything = b"".join([*(path.read_bytes() for path in files), *server.messages("hidden")])
     assert not [secret for secret in secrets if secret in everything]

@@ -23,6 +23,7 @@ from quality.engines.scans.scan import Limits, Scan
 from tests.fuzz_seed import SEED
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop, PausedAfterEach
+from tests.spark.order_shop import read
 
 DATABASE = "lakehub_captured"
 
@@ -126,7 +127,7 @@ def test_awkward_types_are_the_same_by_the_load_and_by_the_log(
     spark: SparkSession, server: TappedServer, tmp_path: Path
 ) -> None:
     """Each row is there twice: read by the load, and captured when it is written again as it is. Only its metadata tells the two apart."""
-    shop = CapturedShop(server, tmp_path, "awkward", ("u", "emoji"))
+    shop = CapturedShop(server, tmp_path, "awkward", ("u", "emoji")).with_history()
     server.execute(
         "SET SESSION sql_mode = ''",
         f"CREATE TABLE awkward ({AWKWARD})",
@@ -143,6 +144,12 @@ def test_awkward_types_are_the_same_by_the_load_and_by_the_log(
     server.execute("UPDATE awkward SET flag = NOT flag, y = 2000", "UPDATE awkward SET flag = NOT flag, y = 2001")
     assert shop.follow(spark, record_key=shop.record_key).counts.read == 6
     captured = shop.in_lake(spark)
+    versions = [row.asDict(recursive=True) for row in read(spark, shop.table.history_uri).collect()]
+    assert len(versions) == 9
+    for version in versions:
+        plain = {name: value for name, value in version.items() if not name.startswith("_")}
+        own = {"flag": plain["flag"], "y": plain["y"]}
+        assert plain == loaded[plain["u"], plain["emoji"]] | own
     assert {row["y"] for row in captured.values()} == {2001}
     assert {key: row | {"y": 0} for key, row in captured.items()} == {
         key: row | {"y": 0} for key, row in loaded.items()

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ingestion.lake.captured.histories import kept_since
 from ingestion.models import Capture, SchemaVersion, TapServer
-from lakehub.catalog.models import Dataset
+from ingestion.runs.job_specs import history_table_uri
+from ingestion.spark.tables.timeline import DamagedTable
+from lakehub.catalog.datasets.feed_options import effective_options_of, has_changelog
+from lakehub.catalog.models import Dataset, DatasetCopy
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,31 @@ class CaptureState:
     @property
     def error(self) -> str:
         return "" if self.server is None else self.server.error
+
+
+@dataclass(frozen=True)
+class HistoryPlace:
+    """Where the history of a copy lies. `since`: None: it begins with the next changes, unless `problem` says why it cannot be read."""
+
+    data_center: str
+    uri: str
+    since: datetime | None
+    problem: str = ""
+
+
+def history_places(dataset: Dataset) -> list[HistoryPlace]:
+    """By data center; none where no history is kept now. Reads the newest commit of each from the lake."""
+    if not (has_changelog(dataset) and effective_options_of(dataset).get("history")):
+        return []
+    return [_history_place(copy) for copy in dataset.copies.select_related("data_center").order_by("data_center__name")]
+
+
+def _history_place(copy: DatasetCopy) -> HistoryPlace:
+    uri = history_table_uri(copy)
+    try:
+        return HistoryPlace(copy.data_center.name, uri, kept_since(uri))
+    except (DamagedTable, OSError) as problem:
+        return HistoryPlace(copy.data_center.name, uri, None, str(problem))
 
 
 def capture_state(dataset: Dataset) -> CaptureState | None:

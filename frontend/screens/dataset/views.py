@@ -15,7 +15,7 @@ from frontend.components.quality_test_rows import CategoryGroup, rows_by_categor
 from frontend.results import history_plot
 from frontend.screens.dataset import ingestion_queries, queries
 from frontend.screens.dataset.capture_lag_query import capture_lags
-from frontend.screens.dataset.capture_query import capture_state
+from frontend.screens.dataset.capture_query import capture_state, history_places
 from frontend.ui.feed_fields.hidden_columns import hidden_column_facts
 from frontend.ui.feed_fields.options import feed_option_facts
 from frontend.ui.live import render_live
@@ -60,6 +60,7 @@ def data(request: HttpRequest, name: str) -> HttpResponse:
     dataset, context = dataset_frame(request, name, "data", now)
     context["partitions"] = queries.partition_overview(dataset, context["health"], now=now)
     context["hidden_facts"] = hidden_column_facts(dataset)
+    context["histories"] = history_places(dataset)
     return render(request, "screens/dataset/templates/data.html", context)
 
 

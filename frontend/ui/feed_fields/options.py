@@ -11,6 +11,8 @@ from django.http import QueryDict
 
 from lakehub.catalog.datasets.feed_options import (
     FEED_OPTIONS,
+    OFF,
+    ON,
     FeedOption,
     effective_options_of,
     option_problems,
@@ -88,7 +90,7 @@ def feed_option_facts(dataset: Dataset) -> list[FeedOptionFact]:
 
 def fields_of_dataset(dataset: Dataset) -> dict[str, str]:
     options = dataset.feed.options if takes_feed_options(dataset) else {}
-    return {f"{_PREFIX}{name}": str(value) for name, value in options.items()}
+    return {f"{_PREFIX}{name}": _typed(value) for name, value in options.items()}
 
 
 def fields_from_post(posted: QueryDict) -> dict[str, str]:
@@ -101,7 +103,13 @@ def options_of_fields(values: Mapping[str, str]) -> dict[str, Any]:
     return {name: _parse_value(FEED_OPTIONS[name], text) for name, text in texts.items() if text}
 
 
-def _parse_value(option: FeedOption, text: str) -> int | float | str:
+def _typed(value: object) -> str:
+    return _shown(value) if isinstance(value, bool) else str(value)
+
+
+def _parse_value(option: FeedOption, text: str) -> int | float | str | bool:
+    if option.is_switch and text in (OFF, ON):
+        return text == ON
     plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
     if option.bounds is None or not _NUMBER.fullmatch(plain):
         return text
@@ -109,4 +117,6 @@ def _parse_value(option: FeedOption, text: str) -> int | float | str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return ON if value else OFF
     return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -19,8 +19,9 @@ from ingestion.sources import LoggedEvents, LogReading
 from ingestion.spark.changes.broken_raw import broken_raw
 from ingestion.spark.changes.cells import siblings_of
 from ingestion.spark.changes.fitting import FittedChanges, fit_changes
-from ingestion.spark.changes.merging import Change, Merged, MergeRules, merge_changes
-from ingestion.spark.changes.tombstones import Tombstones, read_tombstones, write_tombstones
+from ingestion.spark.changes.history import KEPT, HistoryBatch, write_history
+from ingestion.spark.changes.merging import Change, MergeRules, merge_changes
+from ingestion.spark.changes.tombstones import read_tombstones, write_tombstones
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.file_groups import direct_write
 from ingestion.spark.file_groups.arrow_types import arrow_type
@@ -75,7 +76,7 @@ def commit_events(job: Job, start: ReadingStart, reading: LogReading) -> JobRepo
             batch = _Batch(
                 events, fit_changes(events.decoded, job.table, columns, write_path.partition_form_of(job.table))
             )
-            staged = _stage(batch, uri, evolution, reading)
+            staged = _stage(batch, uri, evolution, reading, keeps_history=job.table.keeps_history)
         plan = CommitPlan("upsert", evolution, True, staged.position, start.checkpoint.position, start)
         report = write_path.commit_batch(job, staged, plan, partial(_commit_once, batch))
         return replace(report, has_more=reading.has_more())
@@ -90,13 +91,16 @@ def _without_metadata(schema: Schema) -> Schema:
     return Schema(tuple(column for column in schema if column.name != METADATA_COLUMN))
 
 
-def _stage(batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogReading) -> staging.StagedBatch:
+def _stage(
+    batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogReading, *, keeps_history: bool
+) -> staging.StagedBatch:
     """What the commit will say of the batch; of its rows only those that are rejected are written down."""
     rejected = [*_error_rows(batch)]
     errors = staging.error_rows_table(rejected)
     if rejected:
         staging.write_staged_table(f"{uri}/errors", errors)
     times = [each.event.source_committed_at for each in batch.events.decoded if each.event.source_committed_at]
+    notes = {"source_times": spread_of_times(times), "logged_hours": dict(batch.events.logged_hours)}
     return staging.StagedBatch(
         uri,
         evolution.target,
@@ -108,7 +112,7 @@ def _stage(batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogRead
         newest=max(times, default=None),
         position=reading.position(),
         rows_by_partition=None,
-        notes={"source_times": spread_of_times(times), "logged_hours": dict(batch.events.logged_hours)},
+        notes=notes | ({KEPT: True} if keeps_history else {}),
     )
 
 
@@ -142,7 +146,9 @@ def _commit_once(batch: _Batch, job: Job, staged: staging.StagedBatch, plan: Com
         columns = _columns_to_write(job, target, index)
     with job.phase("judge"):
         tombstones = read_tombstones(job.spark, table, {change.key for change in batch.changes})
-        merged = _merge(job, batch, target, index, tombstones, errors=staged.errors)
+        stored_rows = _stored_rows(job, batch.changes, target, index)
+        rules = _rules(job, batch, target)
+        merged = merge_changes(batch.changes, stored_rows, tombstones.states, rules, errors=staged.errors)
     if merged.doubled:
         raise doubled_keys(table, len(merged.doubled))
     counted = FateCounts(merged.counts, merged.moved)
@@ -151,6 +157,10 @@ def _commit_once(batch: _Batch, job: Job, staged: staging.StagedBatch, plan: Com
         return counted.counts
     with job.phase("write"):
         options = index.write_options(table)
+        if table.keeps_history:
+            versions = HistoryBatch(batch.changes, stored_rows, merged, target, rules.columns_of)
+            write_history(job.spark, table, versions, run=job.spec.run_id, now=job.started_at)
+            failpoint.reach("ingestion.after_history")
         if merged.tombstones:
             write_tombstones(
                 job.spark,
@@ -167,18 +177,16 @@ def _commit_once(batch: _Batch, job: Job, staged: staging.StagedBatch, plan: Com
     return None
 
 
-def _merge(job: Job, batch: _Batch, target: Schema, index: Index, tombstones: Tombstones, *, errors: int) -> Merged:
-    table, columns = job.table, _without_metadata(target).names
+def _rules(job: Job, batch: _Batch, target: Schema) -> MergeRules:
+    columns = _without_metadata(target).names
     versions = {version: _with_partition(names, job) for version, names in batch.events.columns_of.items()}
-    rules = MergeRules(
-        table,
+    return MergeRules(
+        job.table,
         columns,
         lambda version: versions.get(version, ()),
         reference_type_of(target.types[METADATA_COLUMN]),
         siblings_of(batch.events.decoded, columns),
     )
-    stored_rows = _stored_rows(job, batch.changes, target, index)
-    return merge_changes(batch.changes, stored_rows, tombstones.states, rules, errors=errors)
 
 
 def _with_partition(names: Sequence[str], job: Job) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ class TableSpec:
     `append_only`: rows are never changed, so what the source hands over as new is inserted without a look at those stored.
     `change_log`: a new table says of each commit which rows were inserted, changed and deleted. This is fixed when a table is made.
     `tombstone_uri`: of the table that knows the deleted rows; empty: its rows come from no changelog.
+    `history_uri`: of the table that has every version of its rows, if it `keeps_history`; `history_days`: for how long, 0: for ever.
     """
 
     name: str
@@ -56,6 +57,9 @@ class TableSpec:
     change_log: bool = True
     append_only: bool = False
     tombstone_uri: str = ""
+    history_uri: str = ""
+    keeps_history: bool = False
+    history_days: int = 0
 
     @property
     def has_metadata(self) -> bool:
@@ -224,6 +228,10 @@ def _validation_errors(spec: JobSpec) -> list[str]:
     ]
     if not table.record_key:
         problems.append(f"The table `{table.name}` has no record key: name the columns that identify a record.")
+    if table.keeps_history and not (table.history_uri and table.has_metadata):
+        problems.append(f"The table `{table.name}` keeps a history, so it needs `history_uri` and `tombstone_uri`.")
+    if table.history_days < 0:
+        problems.append(f"`table.history_days` is {table.history_days}: it is a whole number of days, 0 for ever.")
     if spec.source is not None:
         problems += _limit_errors(spec.source)
     if table.retention_hours < 1:
@@ -265,5 +273,9 @@ def _limit_errors(source: SourceSpec) -> list[str]:
 
 def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:
     named = [("`table.uri`", spec.table.uri), ("`table.error_uri`", spec.table.error_uri)]
-    optional = [("`staging_uri`", spec.staging_uri), ("`table.tombstone_uri`", spec.table.tombstone_uri)]
+    optional = [
+        ("`staging_uri`", spec.staging_uri),
+        ("`table.tombstone_uri`", spec.table.tombstone_uri),
+        ("`table.history_uri`", spec.table.history_uri),
+    ]
     return named + [(label, uri) for label, uri in optional if uri]

@@ -1,4 +1,4 @@
-"""A copy leaves the lake, with its error table and its tombstones. First renamed, so that no reader finds half a table; then removed."""
+"""A copy leaves the lake, with its error table, its tombstones and its history. First renamed, so that no reader finds half a table; then removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run(job: Job) -> JobReport:
     with job.phase("drop"):
         if there:
             _rename_and_remove(job.table.uri)
-        for beside in (job.table.error_uri, job.table.tombstone_uri):
+        for beside in (job.table.error_uri, job.table.tombstone_uri, job.table.history_uri):
             if beside and Timeline(beside).exists:
                 _rename_and_remove(beside)
     return JobReport(run_id=job.spec.run_id, status=SUCCEEDED) if there else job.nothing_to_do_report()

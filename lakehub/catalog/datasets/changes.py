@@ -12,7 +12,7 @@ from django.db.models import F
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog import ports
 from lakehub.catalog.datasets import grace_periods
-from lakehub.catalog.datasets.feed_options import option_problems
+from lakehub.catalog.datasets.feed_options import has_changelog, option_problems
 from lakehub.catalog.datasets.hidden_columns import (
     HIDING_FIELDS,
     HiddenNames,
@@ -184,7 +184,8 @@ def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
     if "paused_why" in changes and not changes.get("paused"):
         problems.add("paused_why", "A reason belongs to a pause: give it together with `paused`.")
     _check_inputs(problems, dataset, changes.get("inputs"))
-    check_feed_options(problems, changes.get("feed_options") or {}, name=dataset.name, ingested=dataset.ingested)
+    options = changes.get("feed_options") or {}
+    check_feed_options(problems, options, name=dataset.name, ingested=dataset.ingested, captured=has_changelog(dataset))
     _check_hidden(problems, dataset, changes)
     known_columns = [column["name"] for column in dataset.columns]
     named = {
@@ -255,12 +256,14 @@ def _check_policies(problems: Problems, dataset: Dataset, changes: dict[str, Any
             problems.add("not_compared", f"There is no column `{column}`.{did_you_mean(column, known_columns)}")
 
 
-def check_feed_options(problems: Problems, options: Mapping[str, Any], *, name: str, ingested: bool) -> None:
+def check_feed_options(
+    problems: Problems, options: Mapping[str, Any], *, name: str, ingested: bool, captured: bool
+) -> None:
     """Of the dataset `name`, whether it is there already or to be onboarded."""
     if options and not ingested:
         problems.add("feed_options", f"`{name}` is only monitored: no job loads it, so its feed takes no options.")
         return
-    for why in option_problems(options).values():
+    for why in option_problems(options, captured=captured).values():
         problems.add("feed_options", why)
 
 

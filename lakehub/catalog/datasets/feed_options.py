@@ -10,6 +10,7 @@ from django.conf import settings
 
 from lakehub.catalog import ports
 from lakehub.catalog.models import Dataset
+from lakehub.catalog.storages import is_captured
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
 from lakehub.source_topics.begin import BEGIN_FORM, EARLIEST, KEY_IN_VALUE, KEY_OF_MESSAGE, is_begin
@@ -19,13 +20,16 @@ _KEYS = (KEY_IN_VALUE, KEY_OF_MESSAGE)
 _KEY_FORM = (
     "`value` takes the columns of the record key from the fields of the value, `message` from the message's key."
 )
+OFF, ON = "off", "on"
+"""What a switch is called on pages; the API has true and false."""
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
 
 
 @dataclass(frozen=True)
 class FeedOption:
-    """`usable`: the numbers that a job can go by, both bounds included; None: the name of an index, or a text that `is_fit` takes, of the form `form`.
+    """`usable`: the numbers that a job can go by, both bounds included; None: the name of an index, a text that `is_fit` takes, of the form `form`, or true
+    or false where the default is one of them.
 
     `least`: the smallest that people may set, where a smaller one would harm others. `zero_is_none`: 0 may be set as well, and
     means no limit. `limited_by`: the operator's setting of the largest one.
@@ -34,7 +38,7 @@ class FeedOption:
     name: str
     label: str
     text: str
-    default: int | str
+    default: int | str | bool
     usable: tuple[int, int] | None = None
     is_whole: bool = False
     least: int | None = None
@@ -44,11 +48,23 @@ class FeedOption:
     form: str = ""
     is_of_topics: bool = False
     """It says how topics of Kafka are read, and nothing where there are none."""
+    is_of_captures: bool = False
+    """It is refused where the dataset is not captured."""
+
+    @property
+    def is_switch(self) -> bool:
+        return isinstance(self.default, bool)
 
     @property
     def choices(self) -> tuple[str, ...]:
         """Empty where something is typed."""
+        if self.is_switch:
+            return (OFF, ON)
         return tuple(ports.index_names()) if self.bounds is None and self.is_fit is None else ()
+
+    def concerns(self, *, captured: bool) -> bool:
+        """Every dataset of that kind."""
+        return captured if self.is_of_captures else not self.is_of_topics
 
     @property
     def bounds(self) -> tuple[int, int] | None:
@@ -85,6 +101,8 @@ _ALL = (
     FeedOption("rows_per_s", "Rows read per second", "How fast a job may read, to spare the source; 0 is as fast as it can.", 0, (0, 1_000_000_000), least=100, zero_is_none=True),
     FeedOption("deadline_s", "Job deadline, seconds", "How long a job may take before it is stopped.", 3600, (30, _YEAR_S), limited_by="LAKEHUB_MAX_DEADLINE_S"),
     FeedOption("inputs_back_s", "Look-back for inputs, seconds", "How far before the last look the inputs of an incremental job must be good.", 0, (0, _YEAR_S)),
+    FeedOption("history", "History", "Whether every version of a row is kept, in a table of its own beside the dataset's. It begins with the next changes after it is set to on.", default=False, is_of_captures=True),
+    FeedOption("history_days", "Days of history", "For how many days the history tells each row as it was; 0 is for ever.", 0, (0, 36_600), is_whole=True, least=1, zero_is_none=True, is_of_captures=True),
     FeedOption("topic_begin", "Topic: where to begin", f"From where on a topic of Kafka is read, at each load. {BEGIN_FORM}", EARLIEST, is_fit=is_begin, form=BEGIN_FORM, is_of_topics=True),
     FeedOption("topic_key", "Topic: the key of a row", f"Of a topic of Kafka: {_KEY_FORM}", KEY_IN_VALUE, is_fit=_KEYS.__contains__, form=_KEY_FORM, is_of_topics=True),
 )  # fmt: skip
@@ -96,18 +114,27 @@ def takes_feed_options(dataset: Dataset) -> bool:
     return dataset.ingested and dataset.feed_or_none is not None
 
 
+def has_changelog(dataset: Dataset) -> bool:
+    """Its rows come from one."""
+    feed = dataset.feed_or_none
+    return feed is not None and feed.connection is not None and is_captured(feed.connection.plugin)
+
+
 def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """All of them, as jobs go by them."""
     return {name: option.in_force(options) for name, option in FEED_OPTIONS.items()}
 
 
 def effective_options_of(dataset: Dataset) -> dict[str, Any]:
-    """Empty where the dataset takes none; those of topics are there where they are set."""
+    """Empty where the dataset takes none; those of topics are there where they are set, those of captures where it is captured."""
     if not takes_feed_options(dataset):
         return {}
-    options = dataset.feed.options
-    effective = effective_options(options)
-    return {name: value for name, value in effective.items() if name in options or not FEED_OPTIONS[name].is_of_topics}
+    options, captured = dataset.feed.options, has_changelog(dataset)
+    return {
+        name: value
+        for name, value in effective_options(options).items()
+        if name in options or FEED_OPTIONS[name].concerns(captured=captured)
+    }
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,9 +145,21 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return effective_options(options)
 
 
-def option_problems(options: Mapping[str, Any]) -> dict[str, str]:
-    """Why people cannot set these, by name, each with the value and the remedy."""
-    return dict(_problems(options, stored=False))
+def option_problems(options: Mapping[str, Any], *, captured: bool = True) -> dict[str, str]:
+    """Why people cannot set these, by name, each with the value and the remedy. `captured`: the rows of the dataset come from a changelog."""
+    of_others = {} if captured else {name: _needs_capture(name) for name in options if _is_of_captures(name)}
+    return dict(_problems(options, stored=False)) | of_others
+
+
+def _is_of_captures(name: str) -> bool:
+    return name in FEED_OPTIONS and FEED_OPTIONS[name].is_of_captures
+
+
+def _needs_capture(name: str) -> str:
+    return (
+        f"The feed's option `{name}` is for datasets that are captured: other sources do not tell each version of a row. Leave it out, or bring the table "
+        "into the lake from a connection with the plug-in `mysql`, `kafka` or `schemaless`."
+    )
 
 
 def _problems(options: Mapping[str, Any], *, stored: bool) -> Iterator[tuple[str, str]]:
@@ -135,6 +174,8 @@ def _problems(options: Mapping[str, Any], *, stored: bool) -> Iterator[tuple[str
 
 def _value_problem(option: FeedOption, value: Any, *, stored: bool) -> str:
     shown = f"The feed's option `{option.name}` is {value!r:.{_MAX_SHOWN}}:"
+    if option.is_switch:
+        return "" if isinstance(value, bool) else f"{shown} give true or false. Leave it out for false."
     if option.is_fit is not None:
         return "" if option.is_fit(value) else f"{shown} {option.form} Leave it out for {option.default}."
     if option.bounds is None:

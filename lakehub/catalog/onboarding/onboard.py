@@ -194,7 +194,8 @@ def _check_choices(problems: Problems, application: OnboardingRequest, *, captur
     if not application.data_centers:
         problems.add("data_centers", "Name at least one data center.")
     check_overrides(problems, application.overrides, application.tier, application.partition_tz)
-    check_feed_options(problems, application.feed_options, name=application.name, ingested=application.ingested)
+    options = application.feed_options
+    check_feed_options(problems, options, name=application.name, ingested=application.ingested, captured=captured)
     check_duration(problems, "every", application.every, least=timedelta(seconds=1))
     check_duration(problems, "freshness_sla", application.freshness_sla)
     check_duration(problems, "grace", application.grace)

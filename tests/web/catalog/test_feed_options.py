@@ -12,9 +12,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from ingestion.domain.batch_limits import BatchLimits
-from ingestion.runs.job_specs import job_spec_of
+from ingestion.runs.job_specs import job_spec_of, table_spec_of
+from ingestion.spark.contract.spec import TableSpec
 from lakehub.accounts.models import AuditEntry, Role
-from lakehub.catalog.datasets.feed_options import FEED_OPTIONS
+from lakehub.catalog.datasets.feed_options import FEED_OPTIONS, checked_options
 from lakehub.catalog.models import Dataset, Feed
 from tests import factories as make
 from tests.factories import DAY, NOW
@@ -30,6 +31,8 @@ SET = {
     "rows_per_s": 102.5, "max_file_mib": 8,
     "deadline_s": 90.5, "inputs_back_s": 86_400, "topic_begin": "0:15,1:20", "topic_key": "message",
 }  # fmt: skip
+HISTORY = {"history": True, "history_days": 30}
+"""Of captured datasets."""
 
 
 def signed_in(role: Role) -> Client:
@@ -60,7 +63,7 @@ def test_a_dataset_shows_every_option_with_its_effective_value(owner: Client) ->
 def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> None:
     shown = patch(owner, SET).json()
     assert (shown["feed_options"], shown["effective_feed_options"]) == (SET, SET)
-    assert SET.keys() == FEED_OPTIONS.keys()
+    assert SET.keys() | HISTORY.keys() == FEED_OPTIONS.keys()
     run = make.run(Dataset.objects.get().copies.get())
     spec, _ = job_spec_of(run, staging="file:///staging", ahead=0 * DAY, now=NOW)
     assert spec.source is not None
@@ -68,6 +71,26 @@ def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> Non
     assert (spec.source.overlap_s, spec.source.chunk_rows) == (0, 5000)
     assert spec.source.rows_per_s == 102.5
     assert spec.source.limits == BatchLimits(rows=10_000, bytes=8 * 2**20, seconds=5)
+
+
+def test_a_history_is_of_captured_datasets_only_and_their_jobs_are_told_of_it(owner: Client) -> None:
+    why = patch(owner, HISTORY).json()["error"]["fields"]["feed_options"]
+    assert "`history` is for datasets that are captured" in why
+    Feed.objects.update(connection=make.connection("tapped", "mysql://reader@db/ops", plugin="mysql"))
+    shown = patch(owner, {}).json()["effective_feed_options"]
+    assert (shown["history"], shown["history_days"]) == (False, 0)
+    table = table_spec()
+    assert (table.history_uri.endswith("/_history/flights"), table.keeps_history) == (True, False)
+    assert patch(owner, HISTORY).json()["feed_options"] == HISTORY
+    table = table_spec()
+    assert (table.keeps_history, table.history_days) == (True, 30)
+    for value in (1, "on", None):
+        assert "give true or false" in patch(owner, {"history": value}).json()["error"]["fields"]["feed_options"]
+
+
+def table_spec() -> TableSpec:
+    run = make.run(Dataset.objects.get().copies.get())
+    return table_spec_of(run.copy, checked_options(run.copy.dataset.feed.options), retention_hours=1)
 
 
 def test_what_is_left_out_has_its_default_again_and_each_change_is_audited(owner: Client) -> None:

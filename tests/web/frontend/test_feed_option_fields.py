@@ -137,6 +137,23 @@ def test_onboarding_sets_them(page: Client, source: None) -> None:
     assert Feed.objects.get(dataset__name="carriers").options == {"index": "record_index", "overlap_s": 60}
 
 
+def test_a_captured_dataset_keeps_a_history_and_shows_where(
+    page: Client, form: dict[str, str], loaded: Dataset
+) -> None:
+    Feed.objects.update(connection=make.connection("tapped", "mysql://reader@db/ops", plugin="mysql"))
+    assert "Historyoff default" in text_of(page.get(INGESTION))
+    assert 'id="hist"' not in page.get("/datasets/flights/data").content.decode()
+    answer = page.post(SETTINGS, {**form, "feed-history": "on", "feed-history_days": "30"}, follow=True)
+    assert "Saved: the feed." in text_of(answer)
+    assert Feed.objects.get(dataset=loaded).options == {"history": True, "history_days": 30}
+    assert "<option selected>on</option>" in page.get(SETTINGS).content.decode()
+    data = text_of(page.get("/datasets/flights/data"))
+    assert "begins with the next changes" in data
+    assert "/_history/flights" in data
+    refused = page.post(SETTINGS, {**form, "feed-history": "<b>"})
+    assert "history is &#x27;&lt;b&gt;&#x27;: give true or false." in text_of(refused)
+
+
 def test_what_is_only_monitored_takes_none(page: Client, source: None, flights: Dataset) -> None:
     watched = {name: value for name, value in ONBOARDING.items() if name != "ingested"}
     answer = page.post("/onboarding", {**watched, "feed-overlap_s": "60"})
