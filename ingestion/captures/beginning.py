@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ingestion.captures.hidden_columns import changed_columns, hidden_columns_of
+from ingestion.captures.moves import leads_elsewhere
 from ingestion.captures.records import begin_load, capture_of
 from ingestion.captures.servers import is_kafka, server_of
 from ingestion.models import Capture, JobKind, JobRun, TapServer
@@ -34,14 +35,17 @@ def why_load_waits(run: JobRun, *, has_table: bool) -> str | None:
     changed = changed_columns(capture, hidden_columns_of(feed)) if capture.is_captured else ""
     if changed:
         return f"The load begins when the tap knows of the columns that are left out, hashed or masked now: {changed}"
-    return None if capture.is_captured else _why_not_yet(capture, feed.connection)
+    is_captured = capture.is_captured and not leads_elsewhere(capture)
+    return None if is_captured else _why_not_yet(capture, feed.connection)
 
 
 def _reads_again(run: JobRun, capture: Capture) -> bool:
-    """A topic has no rows but its messages: it is read once more, unless that was begun since the run was asked for."""
+    """A topic has no rows but its messages: it is read once more, unless that was begun since the run was asked for. So is a table whose connection leads
+    to another server, before the tap has gone on there."""
     connection = capture.feed.connection
     is_topic = connection is not None and is_kafka(connection.url)
-    return is_topic and bool(run.params.get("replace")) and capture.is_captured and run.pk > capture.load_upto_run
+    is_asked_anew = bool(run.params.get("replace")) and run.pk > capture.load_upto_run
+    return is_asked_anew and capture.is_captured and (is_topic or leads_elsewhere(capture))
 
 
 def _why_not_yet(capture: Capture, connection: Connection | None) -> str:

@@ -14,26 +14,27 @@ from ingestion.capture.binlog_files import Place
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import NotCaptured
-from ingestion.capture.tap.position import TapPosition, TapState
+from ingestion.capture.tap.position import Keys, TapState
 from ingestion.capture.tap.tap import Tap
-from ingestion.captures import states
+from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture, current_plan
-from ingestion.changelog import Changelog
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaSubject
 from ingestion.schemas.captured_versions import CapturedVersions
-from ingestion.tapping import source_server
+from ingestion.tapping import moving, source_server
 from ingestion.tapping.beginning import (
     LOAD_AGAIN,
     PURGE_WARNING,
+    Beginning,
     beginning,
     moved_captures,
     otherwise_hidden,
     table_name,
 )
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
 
@@ -48,17 +49,6 @@ LOOK_AT_FILES_S = 300.0
 
 class PlanOutdated(Exception):
     """What is captured is not what it was: another session takes it from here."""
-
-
-@dataclass(frozen=True)
-class TapParts:
-    """What a session is made of. `instance_key`: see `replica_address`. `clock`: aware UTC; `monotonic`: seconds of a clock that only grows."""
-
-    changelog: Changelog
-    instance_key: str = field(repr=False)
-    clock: Callable[[], datetime]
-    monotonic: Callable[[], float]
-    pause: Callable[[float], None]
 
 
 @dataclass
@@ -177,24 +167,29 @@ class TapSession:
 def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TapSession:
     """`server`: `host:port`. Captures that are new in the plan begin here: first the changelog has the place, then the capture says so.
 
-    Raises Untappable, ServerUnreachable, BinlogError, ChangelogError.
+    Raises Untappable, MovePending, ServerUnreachable, BinlogError, ChangelogError.
     """
     plan = current_plan(plan)
     look = source_server.look_at_server(_urls(plan))
     versions = versions_by_topic(plan, parts.clock)
+    arrived = moving.take_over(server, plan, look, parts)
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
 
     forgotten = forgotten_stops({} if stored is None else stored.stopped, plan)
-    stops = moved_captures(server, plan) | otherwise_hidden(plan) | forgotten
-    live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in stops]
-    begun = beginning(server, stored, look.files, live)
+    stops = moved_captures(server, plan) | otherwise_hidden(plan) | forgotten | dict(arrived.stops)
+    _require_own(server, plan, stored)
+    comes = {each.spec.topic for each in arrived.planned}
+    live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in {*stops, *comes}]
+    places = {topic: place for topic, place in arrived.places.items() if topic not in stops}
+    begun = beginning(server, stored, look.files, live, places)
     stops |= begun.stops
     stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
 
-    state = _state(begun.position, stored, plan, stops)
+    state = _state(server, begun, stored, plan, stops, arrived.keys)
     writer.commit([], state.as_json())
+    moving.finish(server, arrived, begun.position, parts)
     _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid)
     keep_stops(plan, stops, now=parts.clock())
 
@@ -279,12 +274,28 @@ def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, version
     return ""
 
 
+def _require_own(server: str, plan: Sequence[PlannedCapture], stored: TapState | None) -> None:
+    """Those that another server's tap was about to take over are captured here if their connections lead here again. Raises MovePending."""
+    moved = {} if stored is None else stored.moved
+    moving.require_current(server, [each for each in plan if moved.get(each.spec.topic) == each.spec.load])
+
+
 def _state(
-    position: TapPosition, stored: TapState | None, plan: Sequence[PlannedCapture], stops: Mapping[str, str]
+    server: str,
+    begun: Beginning,
+    stored: TapState | None,
+    plan: Sequence[PlannedCapture],
+    stops: Mapping[str, str],
+    keys: Keys,
 ) -> TapState:
-    stopped = dict(stored.stopped) if stored is not None else {}
-    stopped |= {each.spec.topic: each.spec.load for each in plan if not goes_on(each, stops)}
-    return TapState(position, stopped, stored.keys if stored is not None else {})
+    """Those whose connections lead elsewhere by now wait where they are, for the server that they lead to."""
+    stored = stored if stored is not None else TapState(begun.position)
+    stopped = dict(stored.stopped) | {each.spec.topic: each.spec.load for each in plan if not goes_on(each, stops)}
+    planned = {each.spec.topic for each in plan}
+    left = {topic: load for topic, load in moves.live_topics(server).items() if topic not in planned}
+    places = {**begun.places, **{topic: stored.place_of(topic) for topic in left}}
+    moved = {topic: load for topic, load in left.items() if stored.moved.get(topic) == load}
+    return TapState(begun.position, stopped, {**stored.keys, **keys}, places, moved)
 
 
 def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None:

@@ -20,8 +20,9 @@ from ingestion.models import Capture, TapServer
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import subject_schema_of
 from ingestion.tapping import tap_leases
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.server_tap import ServerTap
-from ingestion.tapping.session import TapParts, open_session
+from ingestion.tapping.session import open_session
 from lakehub.catalog.models import Dataset
 from tests import factories as make
 from tests.polling import scaled
