@@ -147,19 +147,27 @@ def _difference(
 
 def _shown(place: TapPosition, look: ServerLook, address: ServerAddress, parts: TapParts) -> Begin | None:
     """What the server has where `place.gtid` ought to be. None: that is before its first file, which names it."""
-    files = look.files
-    is_near = place.before and files.may_have(place.before) and files.place_of(place.before) is not Place.PURGED
-    after = place.before if is_near else source_server.start_before(look.url, place.gtid)
-    if after == place.gtid:
-        return None
+    if place.before and look.files.may_have(place.before):
+        try:
+            return _transaction_at(address, place.before, place.sequence, parts)
+        except BinlogError:
+            pass  # it does not have that one; what it has instead is found from the beginning of the file
+    start = source_server.start_before(look.url, place.gtid)
+    return None if start == place.gtid else _transaction_at(address, start, place.sequence, parts)
+
+
+def _transaction_at(address: ServerAddress, after: str, sequence: int, parts: TapParts) -> Begin:
+    """The first one after `after` that has this number or a greater one."""
     stream = BinlogStream(address, after, lambda database, table: False)
     try:
         stream.open()
         until = parts.monotonic() + PROOF_S
         while parts.monotonic() < until:
             for event in stream.poll():
-                if isinstance(event, Begin) and event.gtid.sequence >= place.sequence:
+                if isinstance(event, Begin) and event.gtid.sequence >= sequence:
                     return event
     finally:
         stream.close()
-    raise BinlogError(f"{address!r} has not shown within {PROOF_S:g} s whether it has the transaction {place.gtid}.")
+    raise BinlogError(
+        f"{address!r} has not shown within {PROOF_S:g} s which transaction it has as number {sequence:,}."
+    )

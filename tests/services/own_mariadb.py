@@ -73,14 +73,14 @@ class OwnMariaDB:
             self._process.wait(scaled(60))
 
     def execute(self, *statements: str) -> list[Any]:
-        """What the last one answers."""
+        """What the last one answers; each is a transaction."""
         rows: list[Any] = []
-        engine = sa.create_engine(self.url.replace("mysql:", "mysql+pymysql:"), poolclass=sa.NullPool)
+        url = self.url.replace("mysql:", "mysql+pymysql:")
+        engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             for statement in statements:
                 result = connection.exec_driver_sql(statement)
                 rows = [*result] if result.returns_rows else []
-            connection.commit()
         return rows
 
     def gtid(self) -> str:

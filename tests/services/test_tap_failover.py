@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ class Pair:
         self.shop.step_until(tap, lambda: tap.position == end)
 
     def stored_rows(self, server: OwnMariaDB, table: str) -> dict[Any, Any]:
-        return {(row[0],): dict(zip(("id", "n"), row, strict=True)) for row in server.execute(f"SELECT id, n FROM {DATABASE}.{table}")}
+        return {
+            (row[0],): dict(zip(("id", "n"), row, strict=True))
+            for row in server.execute(f"SELECT id, n FROM {DATABASE}.{table}")
+        }
 
 
 @pytest.fixture
@@ -86,7 +90,9 @@ def pair(mariadb_url: str, tmp_path: Path, settings: Any) -> Iterator[Pair]:
 def follow(replica: OwnMariaDB, primary: OwnMariaDB, *, position: str = "") -> None:
     source = f"MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port}, MASTER_USER='lakehub', MASTER_PASSWORD='lakehub'"
     replica.execute(
-        f"SET GLOBAL gtid_slave_pos = '{position}'", f"CHANGE MASTER TO {source}, MASTER_USE_GTID=slave_pos", "START SLAVE"
+        f"SET GLOBAL gtid_slave_pos = '{position}'",
+        f"CHANGE MASTER TO {source}, MASTER_USE_GTID=slave_pos",
+        "START SLAVE",
     )
 
 
@@ -145,3 +151,167 @@ def test_captures_go_on_at_a_promoted_replica_within_a_transaction_and_each_chan
     assert not Finding.objects.exists()
     line = AuditEntry.objects.get(action="move capture", subject="dataset:trips")
     assert (line.actor, line.detail["before"], line.detail["after"]) == ("tap", pair.primary.address, shop.server)
+
+
+def test_a_replica_that_is_behind_is_waited_for_and_nothing_is_lost(pair: Pair) -> None:
+    shop = pair.shop
+    trips = shop.dataset("trips")
+    first = shop.tap()
+    shop.step_until(first, lambda: shop.is_captured(trips))
+    pair.wait_for_replica()
+    pair.replica.execute("STOP SLAVE SQL_THREAD")
+    shop.execute("INSERT INTO trips VALUES (1, 1)", "INSERT INTO trips VALUES (2, 2)")
+    pair.take(first, pair.primary)
+    gtid = first.position
+    first.close()
+    pair.lead_to(pair.replica)
+    second = shop.tap("host:2:b")
+    assert second.step() > 0
+    assert (
+        f"does not have the transaction {gtid} yet, which was captured last from {pair.primary.address}"
+        in shop.row.error
+    )
+    assert "load the datasets of the connection again" in shop.row.error
+    assert (shop.is_captured(trips), Finding.objects.exists()) == (True, False)
+    assert shop.capture(trips).captured_table.startswith(pair.primary.address)
+    pair.replica.execute("START SLAVE SQL_THREAD")
+    shop.step_until(second, lambda: second.position != "")
+    shop.execute("INSERT INTO trips VALUES (3, 3)")  # at the primary, which it still follows
+    pair.wait_for_replica()
+    pair.take(second, pair.replica)
+    assert shop.rows(trips) == pair.stored_rows(pair.replica, "trips")
+    assert (shop.messages(trips), shop.row.error) == (3, "")
+
+
+def diverged(pair: Pair) -> OwnMariaDB:
+    """Promoted before it had got what was captured last, and written to since."""
+    pair.replica.execute(*use(*[f"INSERT INTO riders VALUES ({number}, 0)" for number in range(100, 110)]))
+    return pair.replica
+
+
+def with_a_detour(pair: Pair) -> OwnMariaDB:
+    """The same, and then it has got later transactions of the former primary: as servers do that replicate from each other."""
+    diverged(pair)
+    ahead = int(pair.replica.gtid().rpartition("-")[2]) + 1
+    pair.replica.execute(f"SET gtid_seq_no = {ahead}", "SET server_id = 1", *use("INSERT INTO riders VALUES (200, 0)"))
+    return pair.replica
+
+
+def set_up_anew(pair: Pair) -> OwnMariaDB:
+    """With the same `server_id`, as servers have that nobody has given one; its transactions have the same names, and are others."""
+    fresh = pair.start("fresh", 1)
+    tables = [f"CREATE TABLE {name} (id int PRIMARY KEY, n int)" for name in ("trips", "riders")]
+    fresh.execute(f"CREATE DATABASE {DATABASE}", *use(*tables))
+    fresh.execute(*use(*[f"INSERT INTO riders VALUES ({number}, 0)" for number in range(50)]))
+    return fresh
+
+
+def begun_later(pair: Pair) -> OwnMariaDB:
+    """A replica from a backup: its binlog begins with what came after that."""
+    late = pair.start("late", 3)
+    pair.shop.execute("INSERT INTO riders VALUES (1, 1)", "INSERT INTO trips VALUES (90, 0)")
+    tables = [f"CREATE TABLE {name} (id int PRIMARY KEY, n int)" for name in ("trips", "riders")]
+    late.execute("SET sql_log_bin = 0", f"CREATE DATABASE {DATABASE}", *use(*tables))
+    follow(late, pair.primary, position=pair.primary.gtid())
+    pair.shop.execute("INSERT INTO riders VALUES (2, 1)")
+    wait_until(lambda: late.gtid() == pair.primary.gtid())
+    return late
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (diverged, "does not have the transaction {gtid}.* went its own way before it had got it"),
+        (with_a_detour, "does not have the transaction {gtid}.*It has 0-[12]-.* in that place"),
+        (set_up_anew, "does not have the transaction {gtid}.*its {gtid} was committed at .*, and not at "),
+        (begun_later, "does not have the transaction {gtid}.*It has 0-1-.* in that place"),
+    ],
+)
+def test_a_server_that_lacks_what_was_captured_stops_the_captures_until_they_are_loaded_again(
+    pair: Pair, other: Callable[[Pair], OwnMariaDB], words: str
+) -> None:
+    shop = pair.shop
+    trips, riders = shop.dataset("trips"), shop.dataset("riders")
+    first = shop.tap()
+    shop.step_until(first, lambda: shop.is_captured(riders))
+    pair.wait_for_replica()
+    pair.promote()
+    shop.execute("INSERT INTO trips VALUES (1, 1)", "INSERT INTO trips VALUES (2, 1)")
+    pair.take(first, pair.primary)
+    gtid = first.position
+    first.close()
+    server = other(pair)
+    pair.lead_to(server)
+    second = shop.tap("host:2:b")
+    shop.step_until(second, lambda: shop.capture(trips).is_stopped)
+    assert re.search(words.format(gtid=gtid), shop.capture(trips).stopped_why)
+    assert "Load the dataset again" in shop.capture(trips).stopped_why
+    assert Finding.objects.filter(kind="capture_stopped", cleared_at=None).count() == 2
+    server.execute(*use("INSERT INTO trips VALUES (3, 1)"))
+    assert shop.messages(trips) == 2
+    begin_load(shop.capture(trips), uuid4())
+    shop.follow_plan(second)
+    shop.step_until(second, lambda: shop.is_captured(trips))
+    server.execute(*use("INSERT INTO trips VALUES (4, 1)"))
+    pair.take(second, server)
+    assert shop.messages(trips) == 3
+
+
+def test_connections_that_are_led_there_one_after_the_other_lose_nothing(pair: Pair) -> None:
+    """The one that has stayed is captured from the former server meanwhile."""
+    shop = pair.shop
+    trips, riders = shop.dataset("trips"), shop.dataset("riders", url=f"{shop.url}?charset=utf8mb4")
+    first = shop.tap()
+    shop.step_until(first, lambda: shop.is_captured(riders))
+    shop.execute("INSERT INTO trips VALUES (1, 0)", "INSERT INTO riders VALUES (1, 0)")
+    pair.take(first, pair.primary)
+    former = shop.url
+    pair.lead_to(pair.replica, trips)
+    shop.url = former
+    shop.follow_plan(first)
+    shop.execute("INSERT INTO trips VALUES (2, 0)", "INSERT INTO riders VALUES (2, 0)")
+    pair.take(first, pair.primary)  # trips waits where it was
+    assert (shop.messages(trips), shop.messages(riders)) == (1, 2)
+    pair.wait_for_replica()
+    pair.lead_to(pair.replica, trips)
+    second = shop.tap("host:2:b")
+    pair.take(second, pair.replica)
+    assert (shop.messages(trips), shop.messages(riders)) == (2, 2)
+    with pytest.raises(LeaseLost):
+        shop.execute("INSERT INTO trips VALUES (3, 0)", "INSERT INTO riders VALUES (3, 0)")
+        pair.take(first, pair.primary)  # its place was taken from it
+    first.close()
+    pair.wait_for_replica()
+    pair.take(second, pair.replica)
+    pair.lead_to(pair.replica)
+    shop.follow_plan(second)
+    shop.step_until(second, lambda: shop.capture(riders).captured_table.startswith(shop.server))
+    pair.replica.execute(*use("INSERT INTO trips VALUES (4, 0)", "INSERT INTO riders VALUES (4, 0)"))
+    pair.take(second, pair.replica)
+    for dataset in (trips, riders):
+        assert shop.rows(dataset) == pair.stored_rows(pair.replica, dataset.name)
+        assert shop.messages(dataset) == 4
+        keys = keys_of(dataset)
+        assert keys == sorted(set(keys))
+    assert [server.address for server in TapServer.objects.all()] == [pair.replica.address]
+
+
+def test_a_tap_that_does_not_know_of_the_move_takes_nothing_back(pair: Pair) -> None:
+    shop = pair.shop
+    trips = shop.dataset("trips")
+    first = shop.tap()
+    shop.step_until(first, lambda: shop.is_captured(trips))
+    pair.wait_for_replica()
+    pair.lead_to(pair.replica)
+    second = shop.tap("host:2:b")
+    shop.step_until(second, lambda: second.position != "")
+    TapServer.objects.create(address=pair.primary.address, leased_by="host:1:a")
+    first._end_session()  # it opens another, with what it knows
+    first._told_at = float("inf")
+    assert first.step() > 0
+    assert "was just changed" in TapServer.objects.get(address=pair.primary.address).error
+    pair.replica.execute("STOP SLAVE", *use("INSERT INTO trips VALUES (1, 1)"))
+    pair.take(second, pair.replica)
+    assert shop.messages(trips) == 1
+    assert shop.capture(trips).captured_table.startswith(pair.replica.address)
+    assert AuditEntry.objects.filter(action="move capture").count() == 1
