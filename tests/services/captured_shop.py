@@ -56,7 +56,7 @@ class CapturedShop:
             self.execute(f"CREATE TABLE {name} ({definition})")
         dataset = make.dataset(name, by_day=False)
         connection = make.connection(f"shop-{len(url)}", url or self.url, plugin="mysql")
-        make.feed(dataset, connection=connection, object=name)
+        make.feed(dataset, connection=connection, object=name, cursor_column="")
         return dataset
 
     def capture(self, dataset: Dataset) -> Capture:

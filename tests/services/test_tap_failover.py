@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +23,7 @@ from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import subject_schema_of
 from ingestion.tapping.server_tap import LeaseLost, ServerTap
 from lakehub.accounts.models import AuditEntry
+from lakehub.catalog.datasets.connection_change import change_connection
 from lakehub.catalog.models import Connection, Dataset
 from tests.polling import wait_until
 from tests.services.captured_shop import CapturedShop, captured_shop
@@ -51,12 +53,12 @@ class Pair:
         self.replica.execute("STOP SLAVE", "RESET SLAVE ALL")
 
     def lead_to(self, server: OwnMariaDB, *only: Dataset) -> None:
-        """The connections of all datasets, or of these."""
+        """The connections of all datasets, or of these, as an operator does it."""
         connections = Connection.objects.filter(plugin="mysql")
         for connection in connections.filter(feeds__dataset__in=only) if only else connections:
-            _, at, rest = connection.url.rpartition("@")
-            connection.url = connection.url.replace(rest.partition("/")[0], server.address)
-            connection.save()
+            led_to = connection.url.rpartition("@")[2].partition("/")[0]
+            url = connection.url.replace(led_to, server.address)
+            change_connection(connection, url, actor="ann", now=datetime.now(UTC), by_operator=True)
         self.shop.url = f"{server.url}/{DATABASE}"
 
     def take(self, tap: ServerTap, server: OwnMariaDB) -> None:
