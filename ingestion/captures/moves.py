@@ -36,6 +36,17 @@ def leads_elsewhere(capture: Capture) -> bool:
     return capture.is_captured and former != "" and not _leads_to(capture, former)
 
 
+def destination(capture: Capture) -> str:
+    """`host:port` of the server that its connection leads to, where it has not gone on yet; empty: it is captured from there."""
+    connection = capture.feed.connection
+    if connection is None or not leads_elsewhere(capture):
+        return ""
+    try:
+        return server_of(connection.url)
+    except UnusableUrl:
+        return ""
+
+
 def note_moved(planned: Sequence[PlannedCapture], server: str, *, actor: str, position: str, now: datetime) -> bool:
     """They are captured at `server` from `position` on, and their former ones are forgotten where nothing is captured there any more. False: meanwhile
     their connections lead elsewhere, and nothing is changed."""

@@ -28,6 +28,7 @@ from lakehub.catalog.models import Connection, Dataset
 from tests.polling import wait_until
 from tests.services.captured_shop import CapturedShop, captured_shop
 from tests.services.own_mariadb import OwnMariaDB, own_mariadb
+from tests.services.test_tap_process import ROWS, tap_process, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -317,3 +318,23 @@ def test_a_tap_that_does_not_know_of_the_move_takes_nothing_back(pair: Pair) -> 
     assert shop.messages(trips) == 1
     assert shop.capture(trips).captured_table.startswith(pair.replica.address)
     assert AuditEntry.objects.filter(action="move capture").count() == 1
+
+
+def test_the_process_takes_the_change_of_the_connection_up_by_itself(pair: Pair, settings: Any, tmp_path: Path) -> None:
+    shop, log = pair.shop, tmp_path / "log.txt"
+    trips = shop.dataset("trips")
+    with tap_process(settings, log):
+        wait_for(lambda: shop.is_captured(trips), log)
+        shop.execute(f"INSERT INTO trips SELECT seq, 0 FROM seq_1_to_{ROWS}")
+        pair.wait_for_replica()
+        pair.primary.kill()
+        pair.promote()
+        pair.replica.execute(*use("UPDATE trips SET n = 1 WHERE id <= 100"))
+        pair.lead_to(pair.replica)
+        wait_for(lambda: shop.capture(trips).captured_table.startswith(shop.server), log)
+        pair.replica.execute(*use("DELETE FROM trips WHERE id > 20000"))
+        wait_for(lambda: shop.messages(trips) == ROWS + 100 + (ROWS - 20_000), log)
+        wait_for(lambda: shop.row.captured == 1, log)
+    assert shop.rows(trips) == pair.stored_rows(pair.replica, "trips")
+    assert [server.address for server in TapServer.objects.all()] == [shop.server]
+    assert "Traceback" not in log.read_text()
