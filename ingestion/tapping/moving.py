@@ -10,22 +10,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ingestion.capture.binlog.events import Begin, BinlogError
-from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
-from ingestion.capture.binlog_files import BinlogFiles, Place
+from ingestion.capture.binlog_files import BinlogFiles
 from ingestion.capture.tap.position import Keys, TapPosition, TapState
 from ingestion.captures import moves
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture
 from ingestion.models import TapServer
-from ingestion.tapping import source_server
 from ingestion.tapping.beginning import LOAD_AGAIN, former_server
+from ingestion.tapping.history import differences
 from ingestion.tapping.parts import TapParts
-from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook
-
-PROOF_S = 30.0
-"""Within which the server shows a transaction."""
 
 
 class MovePending(RuntimeError):
@@ -107,67 +101,15 @@ def _taken_from(
         if state.stopped.get(each.spec.topic) == each.spec.load
     }
     places = {each.spec.topic: state.place_of(each.spec.topic) for each in planned if each.spec.topic not in stops}
-    address = replica_address(look.url, server, instance_key=parts.instance_key)
-    reasons = {place.gtid: _difference(former, server, place, look, address, parts) for place in places.values()}
-    stops |= {topic: f"{reasons[place.gtid]} {LOAD_AGAIN}" for topic, place in places.items() if reasons[place.gtid]}
+    for place in places.values():
+        _require_reached(former, server, place.gtid, look.files)
+    reasons = differences(server, places, look, parts)
+    stops |= {
+        topic: f"The connection led to {former} and leads to {server} now, which {why} {LOAD_AGAIN}"
+        for topic, why in reasons.items()
+    }
     places = {topic: place for topic, place in places.items() if topic not in stops}
     loads = {each.spec.topic: each.spec.load for each in planned if each.spec.topic in places}
     marked = replace(state, places={**state.places, **places}, moved={**state.moved, **loads})
     writer.commit([], marked.as_json())
     return Arrived(planned, places, stops, {topic: state.keys[topic] for topic in places if topic in state.keys})
-
-
-def _difference(
-    former: str, server: str, place: TapPosition, look: ServerLook, address: ServerAddress, parts: TapParts
-) -> str:
-    """Why what comes after `place` at `server` is not what comes after it at `former`; empty: it is. Raises MovePending, BinlogError."""
-    files = look.files
-    _require_reached(former, server, place.gtid, files)
-    moved = f"The connection led to {former} and leads to {server} now, which"
-    match files.place_of(place.gtid):
-        case Place.PURGED:
-            return f"{moved} has removed changes from its binlog before they were captured, after {place.gtid or 'its beginning'}."
-        case Place.UNKNOWN:
-            return f"{moved} writes in another GTID domain ({files.newest}) than that of {place.gtid}, which was captured last."
-    if not place.gtid:
-        return ""
-    other = f"{moved} does not have the transaction {place.gtid}, which was captured last: it is another database, was set up anew, or went its own way"
-    if not files.may_have(place.gtid):
-        return f"{other} before it had got it. It has {files.written}."
-    shown = _shown(place, look, address, parts)
-    if shown is None:
-        return ""
-    if str(shown.gtid) != place.gtid:
-        return f"{other}. It has {shown.gtid} in that place."
-    at = shown.at.isoformat()
-    return (
-        f"{other}: its {shown.gtid} was committed at {at}, and not at {place.at}." if place.at not in ("", at) else ""
-    )
-
-
-def _shown(place: TapPosition, look: ServerLook, address: ServerAddress, parts: TapParts) -> Begin | None:
-    """What the server has where `place.gtid` ought to be. None: that is before its first file, which names it."""
-    if place.before and look.files.may_have(place.before):
-        try:
-            return _transaction_at(address, place.before, place.sequence, parts)
-        except BinlogError:
-            pass  # it does not have that one; what it has instead is found from the beginning of the file
-    start = source_server.start_before(look.url, place.gtid)
-    return None if start == place.gtid else _transaction_at(address, start, place.sequence, parts)
-
-
-def _transaction_at(address: ServerAddress, after: str, sequence: int, parts: TapParts) -> Begin:
-    """The first one after `after` that has this number or a greater one."""
-    stream = BinlogStream(address, after, lambda database, table: False)
-    try:
-        stream.open()
-        until = parts.monotonic() + PROOF_S
-        while parts.monotonic() < until:
-            for event in stream.poll():
-                if isinstance(event, Begin) and event.gtid.sequence >= sequence:
-                    return event
-    finally:
-        stream.close()
-    raise BinlogError(
-        f"{address!r} has not shown within {PROOF_S:g} s which transaction it has as number {sequence:,}."
-    )

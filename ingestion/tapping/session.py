@@ -34,6 +34,7 @@ from ingestion.tapping.beginning import (
     otherwise_hidden,
     table_name,
 )
+from ingestion.tapping.history import differences
 from ingestion.tapping.parts import TapParts
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
@@ -183,6 +184,9 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     comes = {each.spec.topic for each in arrived.planned}
     live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in {*stops, *comes}]
     places = {topic: place for topic, place in arrived.places.items() if topic not in stops}
+    others = _other_histories(server, stored, live, look, parts)
+    stops |= others
+    live = [topic for topic in live if topic not in others]
     begun = beginning(server, stored, look.files, live, places)
     stops |= begun.stops
     stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
@@ -272,6 +276,20 @@ def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, version
     except NotCaptured as problem:
         return "" if planned.is_live else f"{problem} {LOAD_AGAIN}"
     return ""
+
+
+def _other_histories(
+    server: str, stored: TapState | None, live: Sequence[str], look: ServerLook, parts: TapParts
+) -> dict[str, str]:
+    """By topic, why: behind the same address is another server than before, and it does not have what was captured last. One that is behind may get it."""
+    places = {} if stored is None else {topic: stored.place_of(topic) for topic in live}
+    to_prove = {
+        topic: place
+        for topic, place in places.items()
+        if place.before and look.files.place_of(place.gtid) in (Place.KEPT, Place.NEXT_TO_GO)
+    }
+    reasons = differences(server, to_prove, look, parts)
+    return {topic: f"The server {server} {why} {LOAD_AGAIN}" for topic, why in reasons.items()}
 
 
 def _require_own(server: str, plan: Sequence[PlannedCapture], stored: TapState | None) -> None:

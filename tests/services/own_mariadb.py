@@ -44,6 +44,10 @@ class OwnMariaDB:
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         data, user = self.folder / "data", ["--user=root"] if os.geteuid() == 0 else []
         if not data.exists():
@@ -68,7 +72,7 @@ class OwnMariaDB:
         self._process.wait(scaled(30))
 
     def stop(self) -> None:
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.is_running:
             self._process.terminate()
             self._process.wait(scaled(60))
 

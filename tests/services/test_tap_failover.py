@@ -86,7 +86,7 @@ def pair(mariadb_url: str, tmp_path: Path, settings: Any) -> Iterator[Pair]:
         follow(replica, primary)
         shop = stack.enter_context(captured_shop(primary.url, DATABASE, tmp_path))
         yield Pair(primary, replica, shop, start)
-        if shop.source.engine.url.port == primary.port and primary._process.poll() is not None:
+        if not primary.is_running:
             primary.start()  # the database is dropped there
 
 
@@ -338,3 +338,27 @@ def test_the_process_takes_the_change_of_the_connection_up_by_itself(pair: Pair,
     assert shop.rows(trips) == pair.stored_rows(pair.replica, "trips")
     assert [server.address for server in TapServer.objects.all()] == [shop.server]
     assert "Traceback" not in log.read_text()
+
+
+def test_another_server_behind_the_same_address_is_known_as_such(pair: Pair) -> None:
+    """A name, or an address that moves, of which the connection knows nothing."""
+    shop = pair.shop
+    trips, riders = shop.dataset("trips"), shop.dataset("riders")
+    first = shop.tap()
+    shop.step_until(first, lambda: shop.is_captured(riders))
+    shop.execute("INSERT INTO trips VALUES (1, 1)")
+    shop.execute("INSERT INTO trips VALUES (2, 1)")
+    pair.take(first, pair.primary)
+    first._end_session()
+    pair.primary.stop()
+    other = pair.start("other", 1)
+    for statement in ("CREATE TABLE trips (id int PRIMARY KEY, n int)", "INSERT INTO trips VALUES (9, 9)"):
+        other.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}", *use(statement))
+    other.execute(*use(*[f"INSERT INTO trips VALUES ({number}, 0)" for number in range(10, 20)]))
+    other.stop()
+    other.address = pair.primary.address
+    other.start()
+    shop.step_until(first, lambda: shop.capture(trips).is_stopped)
+    assert "was committed at" in shop.capture(trips).stopped_why
+    assert shop.messages(trips) == 2
+    other.stop()
