@@ -45,7 +45,7 @@ def take_over(server: str, plan: Sequence[PlannedCapture], look: ServerLook, par
             by_former[former].append(planned)
     require_current(server, [each for group in by_former.values() for each in group])
     for former in by_former:
-        _require_told_place(former, server, look.files)
+        _require_near(former, server, look.files)
     arrivals = [_taken_from(former, planned, server, look, parts) for former, planned in by_former.items()]
     return Arrived(
         [each for arrived in arrivals for each in arrived.planned],
@@ -68,11 +68,11 @@ def finish(server: str, arrived: Arrived, position: TapPosition, parts: TapParts
         raise MovePending(f"The connections that led to {server} were changed while their datasets were moved there.")
 
 
-def _require_told_place(former: str, server: str, files: BinlogFiles) -> None:
+def _require_near(former: str, server: str, files: BinlogFiles) -> None:
     """Before its tap is disturbed, which may capture others there."""
-    told = TapServer.objects.filter(address=former).values_list("position", flat=True).first()
-    if told:
-        _require_reached(former, server, told, files)
+    position = TapServer.objects.filter(address=former).values_list("position", flat=True).first()
+    if position:
+        _require_reached(former, server, position, files)
 
 
 def _require_reached(former: str, server: str, gtid: str, files: BinlogFiles) -> None:

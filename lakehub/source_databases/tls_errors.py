@@ -1,4 +1,4 @@
-"""Why a server is not spoken to by TLS, in words for people: drivers tell it in those of OpenSSL."""
+"""Why a server is not spoken to by TLS, in words for people: drivers tell it in those of their library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 
 _OTHER_NAME = (62, 64)
-"""OpenSSL's numbers: the certificate has another host name, or another IP address."""
+"""Of the library: the certificate has another host name, or another IP address."""
 _NOT_OFFERED = (2026, "SSL is required but the server doesn't support it")
 """Of pymysql."""
 

@@ -112,15 +112,15 @@ def test_a_certificate_that_does_not_fit_is_refused_in_words_and_nothing_is_read
     server.execute("FLUSH SSL")
     try:
         assert shop.tap().step() > 0
-        said = (shop.row.error, reading_of(shop.url), binlog_of(shop.url))
+        reasons = (shop.row.error, reading_of(shop.url), binlog_of(shop.url))
     finally:
         show(certificates, "localhost")
         server.execute("FLUSH SSL")
-    assert words in said[0]
-    assert words in said[1]
-    assert "TLS handshake failed" in said[2]
-    assert f"{file}, which `ssl_ca` names" in said[2]
-    assert "s3cret" not in str(said)
+    assert words in reasons[0]
+    assert words in reasons[1]
+    assert "TLS handshake failed" in reasons[2]
+    assert f"{file}, which `ssl_ca` names" in reasons[2]
+    assert "s3cret" not in str(reasons)
     assert not shop.is_captured(trips)
     assert Finding.objects.count() == 0  # nothing is lost: it goes on once that is mended
 

@@ -206,7 +206,7 @@ class BinlogStream:
 
 
 def _why(problem: Exception, server: ServerAddress) -> str:
-    """The client tells OpenSSL's reason to a log only."""
+    """The client does not say what is wrong with the certificate."""
     if "TLS handshake failed" in str(problem) and server.ca_file is not None:
         return (
             f"{problem}. Either {server.ca_file}, which `ssl_ca` names, does not have the certificate of the authority that signed the server's, or that one "
