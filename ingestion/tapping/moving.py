@@ -28,12 +28,13 @@ class MovePending(RuntimeError):
 
 @dataclass(frozen=True)
 class Arrived:
-    """By topic, where it goes on, or why it cannot."""
+    """By topic, where it goes on, why it cannot, or for what it `waits`."""
 
     planned: Sequence[PlannedCapture] = ()
     places: Mapping[str, TapPosition] = field(default_factory=dict)
     stops: Mapping[str, str] = field(default_factory=dict)
     keys: Keys = field(default_factory=dict)
+    waits: Mapping[str, str] = field(default_factory=dict)
 
 
 def take_over(server: str, plan: Sequence[PlannedCapture], look: ServerLook, parts: TapParts) -> Arrived:
@@ -44,14 +45,13 @@ def take_over(server: str, plan: Sequence[PlannedCapture], look: ServerLook, par
         if former := former_server(server, planned):
             by_former[former].append(planned)
     require_current(server, [each for group in by_former.values() for each in group])
-    for former in by_former:
-        _require_near(former, server, look.files)
     arrivals = [_taken_from(former, planned, server, look, parts) for former, planned in by_former.items()]
     return Arrived(
         [each for arrived in arrivals for each in arrived.planned],
         {topic: place for arrived in arrivals for topic, place in arrived.places.items()},
         {topic: why for arrived in arrivals for topic, why in arrived.stops.items()},
         {topic: key for arrived in arrivals for topic, key in arrived.keys.items()},
+        {topic: why for arrived in arrivals for topic, why in arrived.waits.items()},
     )
 
 
@@ -68,27 +68,28 @@ def finish(server: str, arrived: Arrived, position: TapPosition, parts: TapParts
         raise MovePending(f"The connections that led to {server} were changed while their datasets were moved there.")
 
 
-def _require_near(former: str, server: str, files: BinlogFiles) -> None:
-    """Before its tap is disturbed, which may capture others there."""
-    position = TapServer.objects.filter(address=former).values_list("position", flat=True).first()
-    if position:
-        _require_reached(former, server, position, files)
-
-
-def _require_reached(former: str, server: str, gtid: str, files: BinlogFiles) -> None:
-    """Raises MovePending."""
+def _why_behind(former: str, server: str, gtid: str, files: BinlogFiles) -> str:
+    """Empty: it is not."""
     taken, newest = TapPosition(gtid), TapPosition(files.newest)
-    if taken.sequence > newest.sequence:
-        raise MovePending(
-            f"{server} does not have the transaction {gtid} yet, which was captured last from {former}; the newest in its binlog is {newest.gtid or 'none'}. "
-            "If it replicates from there, with `log_slave_updates=ON`, the tap goes on when it has it. If it will never have it, because it was "
-            "promoted before or is another database, load the datasets of the connection again, with `replace`."
-        )
+    if taken.sequence <= newest.sequence:
+        return ""
+    return (
+        f"{server} does not have the transaction {gtid} yet, which was captured last from {former}; the newest in its binlog is {newest.gtid or 'none'}. "
+        "If it replicates from there, with `log_slave_updates=ON`, the tap goes on when it has it. If it will never have it, because it was "
+        "promoted before or is another database, load the datasets of the connection again, with `replace`."
+    )
+
+
+def _waiting(planned: Sequence[PlannedCapture], why: str) -> Arrived:
+    return Arrived(waits={each.spec.topic: why for each in planned})
 
 
 def _taken_from(
     former: str, planned: Sequence[PlannedCapture], server: str, look: ServerLook, parts: TapParts
 ) -> Arrived:
+    position_told = TapServer.objects.filter(address=former).values_list("position", flat=True).first()
+    if why := _why_behind(former, server, position_told or "", look.files):
+        return _waiting(planned, why)  # before its tap is disturbed, which may capture others there
     writer = parts.changelog.writer(producer_of(former))
     position = writer.position()
     if position is None:
@@ -102,7 +103,8 @@ def _taken_from(
     }
     places = {each.spec.topic: state.place_of(each.spec.topic) for each in planned if each.spec.topic not in stops}
     for place in places.values():
-        _require_reached(former, server, place.gtid, look.files)
+        if why := _why_behind(former, server, place.gtid, look.files):
+            return _waiting(planned, why)
     reasons = differences(server, places, look, parts)
     stops |= {
         topic: f"The connection led to {former} and leads to {server} now, which {why} {LOAD_AGAIN}"

@@ -44,6 +44,8 @@ ACTOR = "tap"
 """Who registers versions of schemas, in the audit log."""
 QUIET_S, RECENT = 1.0, timedelta(seconds=10)
 """A server that has more sends it within the first; a transaction that was committed within the second is the newest, or about to be followed by it."""
+LOOK_FOR_MOVES_S = 30.0
+"""Whether captures can go on here that wait for it."""
 LOOK_AT_FILES_S = 300.0
 """While it is behind: what the server is about to remove."""
 
@@ -78,18 +80,23 @@ class TapSession:
     stream: BinlogStream
     stopped: set[str]
     """Topics."""
+    waits: tuple[str, ...] = ()
+    """For what captures wait that come from another server."""
     tap: Tap = field(init=False)
     _altered: set[str] = field(default_factory=set)
+    _opened_at: float = field(init=False)
     _looked_at: float = field(init=False)
     """Since when the files of the binlog are known, by the monotonic clock."""
     _moved_at: float = field(init=False)
     """When it took a transaction last, by the same clock; when it was opened where it has taken none."""
 
     def __post_init__(self) -> None:
-        self._looked_at = self._moved_at = self.parts.monotonic()
+        self._opened_at = self._looked_at = self._moved_at = self.parts.monotonic()
 
     def step(self) -> None:
         """Takes what has come. Raises BinlogError, ChangelogError, ServerUnreachable, PlanOutdated."""
+        if self.waits and self.parts.monotonic() >= self._opened_at + LOOK_FOR_MOVES_S:
+            raise PlanOutdated
         before = self.position
         self.tap.step()
         if self.position != before:
@@ -135,7 +142,7 @@ class TapSession:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.look.warnings, *filter(None, [self.purge_warning])]
+        return [*self.look.warnings, *filter(None, [self.purge_warning]), *self.waits]
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped.add(topic)
@@ -174,6 +181,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     look = source_server.look_at_server(_urls(plan))
     versions = versions_by_topic(plan, parts.clock)
     arrived = moving.take_over(server, plan, look, parts)
+    plan = _without_waiting(plan, arrived.waits)
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
@@ -202,7 +210,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     address = replica_address(look.url, server, instance_key=parts.instance_key)
     stream = BinlogStream(address, begun.position.gtid, lambda database, table: (database, table) in tables)
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped)
+    waits = tuple(dict.fromkeys(arrived.waits.values()))
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waits)
     session.tap = Tap(
         stream,
         writer,
@@ -276,6 +285,14 @@ def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, version
     except NotCaptured as problem:
         return "" if planned.is_live else f"{problem} {LOAD_AGAIN}"
     return ""
+
+
+def _without_waiting(plan: Sequence[PlannedCapture], waits: Mapping[str, str]) -> list[PlannedCapture]:
+    """Who waits keeps no other waiting. Raises MovePending where nobody is left."""
+    others = [each for each in plan if each.spec.topic not in waits]
+    if waits and not others:
+        raise moving.MovePending(next(iter(waits.values())))
+    return others
 
 
 def _other_histories(

@@ -21,6 +21,7 @@ from ingestion.heatpipe.decoder import Decoder
 from ingestion.models import Finding, TapServer
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import subject_schema_of
+from ingestion.tapping import session as session_module
 from ingestion.tapping.server_tap import LeaseLost, ServerTap
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.datasets.connection_change import change_connection
@@ -184,6 +185,38 @@ def test_a_replica_that_is_behind_is_waited_for_and_nothing_is_lost(pair: Pair) 
     pair.take(second, pair.replica)
     assert shop.rows(trips) == pair.stored_rows(pair.replica, "trips")
     assert (shop.messages(trips), shop.row.error) == (3, "")
+
+
+def test_who_waits_for_a_replica_keeps_no_other_dataset_of_it_waiting(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = pair.shop
+    monkeypatch.setattr(session_module, "LOOK_FOR_MOVES_S", 1.0)
+    trips, riders = shop.dataset("trips"), shop.dataset("riders", url=f"{shop.url}?charset=utf8mb4")
+    former = shop.url
+    pair.wait_for_replica()
+    pair.lead_to(pair.replica, riders)
+    there = shop.tap("host:2:b")
+    shop.step_until(there, lambda: shop.is_captured(riders))
+    shop.url = former
+    here = shop.tap()
+    shop.step_until(here, lambda: shop.is_captured(trips))
+    pair.replica.execute("STOP SLAVE SQL_THREAD")
+    shop.execute("INSERT INTO trips VALUES (1, 1)", "INSERT INTO riders VALUES (1, 1)")
+    pair.take(here, pair.primary)
+    here.close()
+    pair.lead_to(pair.replica, trips)
+    shop.follow_plan(there)
+    there._told_at = float("-inf")
+    shop.step_until(there, lambda: "does not have the transaction" in str(shop.row.warnings))
+    assert (shop.row.error, shop.row.captured) == ("", 1)
+    pair.replica.execute("START SLAVE SQL_THREAD")
+    shop.step_until(there, lambda: shop.messages(riders) == 1)
+    shop.step_until(there, lambda: shop.capture(trips).captured_table.startswith(pair.replica.address))
+    shop.execute("UPDATE trips SET n = 2")
+    shop.step_until(there, lambda: shop.messages(trips) == 2)
+    assert shop.rows(trips) == pair.stored_rows(pair.replica, "trips")
+    assert shop.messages(riders) == 1
 
 
 def diverged(pair: Pair) -> OwnMariaDB:
