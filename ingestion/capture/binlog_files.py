@@ -29,11 +29,19 @@ class _Gtid(NamedTuple):
 
 @dataclass(frozen=True)
 class BinlogFiles:
-    """`oldest`: the GTID before the first transaction that is kept; `second`: before the second file, None where there is one file; `newest`: the last one."""
+    """`oldest`: the GTID before the first transaction that is kept; `second`: before the second file, None where there is one file; `newest`: the last one.
+    `written`: the last one by each server that has written to it, commas between them."""
 
     oldest: str
     newest: str
     second: str | None = None
+    written: str = ""
+
+    def may_have(self, gtid: str) -> bool:
+        """Whether the server has had that transaction or a later one of the server that made it: no transaction is later there than it is itself."""
+        origin, _, sequence = gtid.rpartition("-")
+        newest = dict(each.strip().rpartition("-")[::2] for each in self.written.split(",") if each.strip())
+        return int(newest.get(origin, 0)) >= int(sequence or 0)
 
     def place_of(self, gtid: str) -> Place:
         """`gtid`: the last transaction that was taken."""
@@ -55,9 +63,22 @@ def read_newest_gtid(connection: sa.Connection) -> str:
 def read_binlog_files(connection: sa.Connection) -> BinlogFiles:
     """The account needs the right BINLOG MONITOR."""
     newest = read_newest_gtid(connection)
-    names = [str(row[0]) for row in connection.exec_driver_sql("SHOW BINARY LOGS")]
-    starts = [_start_of(connection, name) for name in names[:2]]
-    return BinlogFiles(starts[0] if starts else newest, newest, starts[1] if len(starts) > 1 else None)
+    starts = [_start_of(connection, name) for name in _names(connection)[:2]]
+    written = str(connection.exec_driver_sql("SELECT @@gtid_binlog_state").scalar() or "")
+    return BinlogFiles(starts[0] if starts else newest, newest, starts[1] if len(starts) > 1 else None, written)
+
+
+def read_start_before(connection: sa.Connection, gtid: str) -> str:
+    """The GTID before the first transaction of the file that has `gtid`; that itself where its file was removed and the next one is there."""
+    for name in reversed(_names(connection)):
+        start = _start_of(connection, name)
+        if start == gtid or _parsed(start).sequence < _parsed(gtid).sequence:
+            return start
+    return ""
+
+
+def _names(connection: sa.Connection) -> list[str]:
+    return [str(row[0]) for row in connection.exec_driver_sql("SHOW BINARY LOGS")]
 
 
 def _start_of(connection: sa.Connection, file: str) -> str:

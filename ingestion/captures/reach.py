@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ingestion.captures.beginning import is_captured_feed
+from ingestion.captures.moves import server_of_capture
 from ingestion.models import Capture, TapServer
 from lakehub.catalog.models import DatasetCopy
 
@@ -17,5 +18,5 @@ def captured_upto(copy: DatasetCopy, upto: datetime) -> datetime | None:
     capture = Capture.objects.filter(feed__dataset=copy.dataset_id).first()
     if capture is None or not capture.is_captured or copy.pk in capture.incomplete_copies:
         return None
-    server = TapServer.objects.filter(address=capture.captured_table.partition("/")[0]).first()
+    server = TapServer.objects.filter(address=server_of_capture(capture)).first()
     return None if server is None or server.caught_up_at is None else min(upto, server.caught_up_at)

@@ -100,7 +100,8 @@ class Capture(models.Model):
     changelog_from = models.JSONField(default=dict, blank=True)
     """By topic of the changelog and partition, the offset from which on changes of that load are there, where nothing else says so: a source without rows to read."""
     captured_table = models.CharField(max_length=1000, blank=True)
-    """`host:port/database.table`, or a cluster and a topic: what is captured since then. Another one needs another load."""
+    """`host:port/database.table`, or a cluster and a topic: what is captured since then. Another table needs another load, and so does another server that
+    does not have the same transactions."""
     captured_columns = models.JSONField(default=dict, blank=True)
     """Which of its columns are left out, hashed or masked since then (`HiddenColumns.as_json`). Others need another load."""
     column_renames = models.JSONField(default=dict, blank=True)

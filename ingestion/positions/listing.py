@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ingestion.captures.beginning import is_captured_feed
+from ingestion.captures.moves import server_of_capture
 from ingestion.models import Capture, TapServer
 from ingestion.positions.places import CopyPlace, place_of_copy
 from lakehub.catalog.models import Dataset
@@ -36,5 +37,5 @@ def positions_of(dataset: Dataset) -> Positions:
 
 def _tap_of(dataset: Dataset) -> TapServer | None:
     capture = Capture.objects.filter(feed__dataset=dataset).first()
-    address = "" if capture is None else capture.captured_table.partition("/")[0]
+    address = "" if capture is None else server_of_capture(capture)
     return TapServer.objects.filter(address=address).first() if address else None

@@ -72,7 +72,7 @@ def _is_too_early(run: JobRun, worker: Worker) -> bool:
     """It is a load that waits for the tap, or its table cannot be captured."""
     now = worker.clock()
     try:
-        why = why_load_waits(run, has_table=has_table(run.copy))
+        why = why_load_waits(run, has_table=has_table(run.copy), now=now)
     except Refused as problem:
         report = JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
         job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())

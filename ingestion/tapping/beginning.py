@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ingestion.capture.binlog_files import BinlogFiles, Place
-from ingestion.capture.tap.position import TapPosition, TapState
+from ingestion.capture.tap.position import TapPosition, TapState, joined
 from ingestion.captures.hidden_columns import changed_columns
 from ingestion.captures.servers import PlannedCapture
 
@@ -23,11 +23,12 @@ class Untappable(RuntimeError):
 
 @dataclass(frozen=True)
 class Beginning:
-    """`stops`: by topic, why its capture cannot go on in its load."""
+    """`stops`: by topic, why its capture cannot go on in its load. `places`: by topic, where those are that are not at `position`, but beyond it."""
 
     position: TapPosition
     stops: Mapping[str, str] = field(default_factory=dict)
     warning: str = ""
+    places: Mapping[str, TapPosition] = field(default_factory=dict)
 
 
 def table_name(server: str, planned: PlannedCapture) -> str:
@@ -36,12 +37,21 @@ def table_name(server: str, planned: PlannedCapture) -> str:
     return f"{server}/{spec.database}.{spec.table}" if spec.database else f"{server}/{spec.table}"
 
 
+def former_server(server: str, planned: PlannedCapture) -> str:
+    """From which the same table of the same database was captured in this load; empty: from this one, or it is another table."""
+    former, _, table = planned.capture.captured_table.partition("/")
+    is_same_table = table == table_name("", planned).removeprefix("/") and planned.spec.database != ""
+    return former if planned.is_live and is_same_table and former != server else ""
+
+
 def moved_captures(server: str, plan: Sequence[PlannedCapture]) -> dict[str, str]:
-    """By topic, why: what was captured in this load is another table."""
+    """By topic, why: what was captured in this load is another table. The same one of another server may be gone on with."""
     return {
         planned.spec.topic: f"The dataset was captured from {planned.capture.captured_table}, and its feed reads {table_name(server, planned)} now. {LOAD_AGAIN}"
         for planned in plan
-        if planned.is_live and planned.capture.captured_table != table_name(server, planned)
+        if planned.is_live
+        and planned.capture.captured_table != table_name(server, planned)
+        and not former_server(server, planned)
     }
 
 
@@ -56,24 +66,43 @@ def otherwise_hidden(plan: Sequence[PlannedCapture]) -> dict[str, str]:
     }
 
 
-def beginning(server: str, stored: TapState | None, files: BinlogFiles, live: Sequence[str]) -> Beginning:
-    """`stored`: of the changelog; None: nobody has tapped this server. `live`: topics whose changes must not be lost. Raises Untappable."""
-    newest = TapPosition(files.newest)
-    if not live:
-        return Beginning(newest)  # nobody needs what came before
+def beginning(
+    server: str,
+    stored: TapState | None,
+    files: BinlogFiles,
+    live: Sequence[str],
+    arrived: Mapping[str, TapPosition] | None = None,
+) -> Beginning:
+    """`stored`: of the changelog; None: nobody has tapped this server. `live`: topics whose changes must not be lost. `arrived`: by topic, where those go
+    on that come from another server. Raises Untappable."""
+    places, stops = dict(arrived or {}), dict[str, str]()
     if stored is None:
         why = f"The changelog has no place of the tap of {server}: it is another one, or was emptied. {LOAD_AGAIN}"
-        return Beginning(newest, dict.fromkeys(live, why))
-    gtid = stored.position.gtid
-    match files.place_of(gtid):
-        case Place.UNKNOWN:
-            raise Untappable(
-                f"The server {server} does not know the transaction {gtid}, which was captured last; its newest is {files.newest or 'none'}. If it is a "
-                "replica that is behind, wait. If it was set up anew or restored, load all of its datasets again, with `replace`."
-            )
-        case Place.PURGED:
-            why = f"The server {server} has removed changes from its binlog before they were captured, after {gtid or 'its beginning'}. {LOAD_AGAIN}"
-            return Beginning(newest, dict.fromkeys(live, why))
-        case Place.NEXT_TO_GO:
-            return Beginning(stored.position, warning=PURGE_WARNING)
-    return Beginning(stored.position)
+        stops = dict.fromkeys(live, why)
+    else:
+        for topic in live:
+            places[topic] = place = stored.place_of(topic)
+            if _is_purged(server, place.gtid, files):
+                del places[topic]
+                stops[topic] = (
+                    f"The server {server} has removed changes from its binlog before they were captured, after {place.gtid or 'its beginning'}. {LOAD_AGAIN}"
+                )
+    if not places:
+        return Beginning(TapPosition(files.newest), stops)  # nobody needs what came before
+    position, beyond = joined(places)
+    if stored is not None and position == replace(stored.position, begun="", taken={}):
+        position = stored.position
+        beyond = {topic: place for topic, place in beyond.items() if topic not in live or topic in stored.places}
+    is_next_to_go = files.place_of(position.gtid) is Place.NEXT_TO_GO
+    return Beginning(position, stops, PURGE_WARNING if is_next_to_go else "", beyond)
+
+
+def _is_purged(server: str, gtid: str, files: BinlogFiles) -> bool:
+    """Raises Untappable."""
+    place = files.place_of(gtid)
+    if place is Place.UNKNOWN:
+        raise Untappable(
+            f"The server {server} does not know the transaction {gtid}, which was captured last; its newest is {files.newest or 'none'}. If it is a "
+            "replica that is behind, wait. If it was set up anew or restored, load all of its datasets again, with `replace`."
+        )
+    return place is Place.PURGED

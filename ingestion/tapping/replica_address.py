@@ -22,6 +22,7 @@ def replica_address(url: str, server: str, *, instance_key: str) -> ServerAddres
         str(address.password or ""),
         replica_id(server, instance_key=instance_key),
         None if ca_file is None else str(ca_file),
+        plain=bool(target.options.get("ssl_disabled")),
     )
 
 

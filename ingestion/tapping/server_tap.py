@@ -18,7 +18,9 @@ from ingestion.captures.servers import PlannedCapture, current_plan, is_same_pla
 from ingestion.changelog import ChangelogError, ShutOut
 from ingestion.tapping import tap_leases
 from ingestion.tapping.beginning import Untappable
-from ingestion.tapping.session import PlanOutdated, TapParts
+from ingestion.tapping.moving import MovePending
+from ingestion.tapping.parts import TapParts
+from ingestion.tapping.session import PlanOutdated
 from ingestion.tapping.source_server import ServerUnreachable
 from lakehub.kernel.backoff import Backoff
 
@@ -28,7 +30,7 @@ TELL_EVERY_S = 10.0
 STABLE_AFTER_S = 60.0
 """A session that has lived for so long is no failure's repetition."""
 RETRY = Backoff(base=timedelta(seconds=1), cap=timedelta(minutes=1))
-_EXPECTED = (Untappable, ServerUnreachable, BinlogError, ChangelogError, OSError)
+_EXPECTED = (Untappable, MovePending, ServerUnreachable, BinlogError, ChangelogError, OSError)
 
 
 class Session(Protocol):

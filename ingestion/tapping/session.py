@@ -14,26 +14,28 @@ from ingestion.capture.binlog_files import Place
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import NotCaptured
-from ingestion.capture.tap.position import TapPosition, TapState
+from ingestion.capture.tap.position import Keys, TapState
 from ingestion.capture.tap.tap import Tap
-from ingestion.captures import states
+from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture, current_plan
-from ingestion.changelog import Changelog
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaSubject
 from ingestion.schemas.captured_versions import CapturedVersions
-from ingestion.tapping import source_server
+from ingestion.tapping import moving, source_server
 from ingestion.tapping.beginning import (
     LOAD_AGAIN,
     PURGE_WARNING,
+    Beginning,
     beginning,
     moved_captures,
     otherwise_hidden,
     table_name,
 )
+from ingestion.tapping.history import differences
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
 
@@ -42,23 +44,14 @@ ACTOR = "tap"
 """Who registers versions of schemas, in the audit log."""
 QUIET_S, RECENT = 1.0, timedelta(seconds=10)
 """A server that has more sends it within the first; a transaction that was committed within the second is the newest, or about to be followed by it."""
+LOOK_FOR_MOVES_S = 30.0
+"""Whether captures can go on here that wait for it."""
 LOOK_AT_FILES_S = 300.0
 """While it is behind: what the server is about to remove."""
 
 
 class PlanOutdated(Exception):
     """What is captured is not what it was: another session takes it from here."""
-
-
-@dataclass(frozen=True)
-class TapParts:
-    """What a session is made of. `instance_key`: see `replica_address`. `clock`: aware UTC; `monotonic`: seconds of a clock that only grows."""
-
-    changelog: Changelog
-    instance_key: str = field(repr=False)
-    clock: Callable[[], datetime]
-    monotonic: Callable[[], float]
-    pause: Callable[[float], None]
 
 
 @dataclass
@@ -87,18 +80,23 @@ class TapSession:
     stream: BinlogStream
     stopped: set[str]
     """Topics."""
+    waits: tuple[str, ...] = ()
+    """For what captures wait that come from another server."""
     tap: Tap = field(init=False)
     _altered: set[str] = field(default_factory=set)
+    _opened_at: float = field(init=False)
     _looked_at: float = field(init=False)
     """Since when the files of the binlog are known, by the monotonic clock."""
     _moved_at: float = field(init=False)
     """When it took a transaction last, by the same clock; when it was opened where it has taken none."""
 
     def __post_init__(self) -> None:
-        self._looked_at = self._moved_at = self.parts.monotonic()
+        self._opened_at = self._looked_at = self._moved_at = self.parts.monotonic()
 
     def step(self) -> None:
         """Takes what has come. Raises BinlogError, ChangelogError, ServerUnreachable, PlanOutdated."""
+        if self.waits and self.parts.monotonic() >= self._opened_at + LOOK_FOR_MOVES_S:
+            raise PlanOutdated
         before = self.position
         self.tap.step()
         if self.position != before:
@@ -144,7 +142,7 @@ class TapSession:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.look.warnings, *filter(None, [self.purge_warning])]
+        return [*self.look.warnings, *filter(None, [self.purge_warning]), *self.waits]
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped.add(topic)
@@ -177,24 +175,33 @@ class TapSession:
 def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TapSession:
     """`server`: `host:port`. Captures that are new in the plan begin here: first the changelog has the place, then the capture says so.
 
-    Raises Untappable, ServerUnreachable, BinlogError, ChangelogError.
+    Raises Untappable, MovePending, ServerUnreachable, BinlogError, ChangelogError.
     """
     plan = current_plan(plan)
     look = source_server.look_at_server(_urls(plan))
     versions = versions_by_topic(plan, parts.clock)
+    arrived = moving.take_over(server, plan, look, parts)
+    plan = _without_waiting(plan, arrived.waits)
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
 
     forgotten = forgotten_stops({} if stored is None else stored.stopped, plan)
-    stops = moved_captures(server, plan) | otherwise_hidden(plan) | forgotten
-    live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in stops]
-    begun = beginning(server, stored, look.files, live)
+    stops = moved_captures(server, plan) | otherwise_hidden(plan) | forgotten | dict(arrived.stops)
+    _require_own(server, plan, stored)
+    comes = {each.spec.topic for each in arrived.planned}
+    live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in {*stops, *comes}]
+    places = {topic: place for topic, place in arrived.places.items() if topic not in stops}
+    others = _other_histories(server, stored, live, look, parts)
+    stops |= others
+    live = [topic for topic in live if topic not in others]
+    begun = beginning(server, stored, look.files, live, places)
     stops |= begun.stops
     stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
 
-    state = _state(begun.position, stored, plan, stops)
+    state = _state(server, begun, stored, plan, stops, arrived.keys)
     writer.commit([], state.as_json())
+    moving.finish(server, arrived, begun.position, parts)
     _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid)
     keep_stops(plan, stops, now=parts.clock())
 
@@ -203,7 +210,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     address = replica_address(look.url, server, instance_key=parts.instance_key)
     stream = BinlogStream(address, begun.position.gtid, lambda database, table: (database, table) in tables)
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped)
+    waits = tuple(dict.fromkeys(arrived.waits.values()))
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waits)
     session.tap = Tap(
         stream,
         writer,
@@ -279,12 +287,50 @@ def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, version
     return ""
 
 
+def _without_waiting(plan: Sequence[PlannedCapture], waits: Mapping[str, str]) -> list[PlannedCapture]:
+    """Who waits keeps no other waiting. Raises MovePending where nobody is left."""
+    others = [each for each in plan if each.spec.topic not in waits]
+    if waits and not others:
+        raise moving.MovePending(next(iter(waits.values())))
+    return others
+
+
+def _other_histories(
+    server: str, stored: TapState | None, live: Sequence[str], look: ServerLook, parts: TapParts
+) -> dict[str, str]:
+    """By topic, why: behind the same address is another server than before, and it does not have what was captured last. One that is behind may get it."""
+    places = {} if stored is None else {topic: stored.place_of(topic) for topic in live}
+    to_prove = {
+        topic: place
+        for topic, place in places.items()
+        if place.before and look.files.place_of(place.gtid) in (Place.KEPT, Place.NEXT_TO_GO)
+    }
+    reasons = differences(server, to_prove, look, parts)
+    return {topic: f"The server {server} {why} {LOAD_AGAIN}" for topic, why in reasons.items()}
+
+
+def _require_own(server: str, plan: Sequence[PlannedCapture], stored: TapState | None) -> None:
+    """Those that another server's tap was about to take over are captured here if their connections lead here again. Raises MovePending."""
+    moved = {} if stored is None else stored.moved
+    moving.require_current(server, [each for each in plan if moved.get(each.spec.topic) == each.spec.load])
+
+
 def _state(
-    position: TapPosition, stored: TapState | None, plan: Sequence[PlannedCapture], stops: Mapping[str, str]
+    server: str,
+    begun: Beginning,
+    stored: TapState | None,
+    plan: Sequence[PlannedCapture],
+    stops: Mapping[str, str],
+    keys: Keys,
 ) -> TapState:
-    stopped = dict(stored.stopped) if stored is not None else {}
-    stopped |= {each.spec.topic: each.spec.load for each in plan if not goes_on(each, stops)}
-    return TapState(position, stopped, stored.keys if stored is not None else {})
+    """Those whose connections lead elsewhere by now wait where they are, for the server that they lead to."""
+    stored = stored if stored is not None else TapState(begun.position)
+    stopped = dict(stored.stopped) | {each.spec.topic: each.spec.load for each in plan if not goes_on(each, stops)}
+    planned = {each.spec.topic for each in plan}
+    left = {topic: load for topic, load in moves.live_topics(server).items() if topic not in planned}
+    places = {**begun.places, **{topic: stored.place_of(topic) for topic in left}}
+    moved = {topic: load for topic, load in left.items() if stored.moved.get(topic) == load}
+    return TapState(begun.position, stopped, {**stored.keys, **keys}, places, moved)
 
 
 def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None:

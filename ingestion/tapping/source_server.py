@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ingestion.capture.binlog.events import Row
 from ingestion.capture.binlog.table_map import TableMap
-from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files
+from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files, read_start_before
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.snapshot.cell_chunks import CellReader
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
@@ -66,6 +66,12 @@ def read_files(url: str) -> BinlogFiles:
     """Raises ServerUnreachable."""
     with _connected(url) as connection:
         return read_binlog_files(connection)
+
+
+def start_before(url: str, gtid: str) -> str:
+    """See `read_start_before`. Raises ServerUnreachable."""
+    with _connected(url) as connection:
+        return read_start_before(connection, gtid)
 
 
 def look_at_tables(url: str, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, str], TableLook]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from threading import Event, Thread
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.db import Error as DatabaseProblem
 from django.db import connection
@@ -18,6 +18,8 @@ from ingestion.tapping.server_tap import LeaseLost, ServerTap
 logger = logging.getLogger(__name__)
 
 AFTER_DATABASE_PROBLEM_S = 1.0
+_UNUSED: Mapping[str, Any] = {"captured": 0, "error": "", "warnings": []}
+"""What is told of a server from which nothing is to be captured any more: what was wrong with it is nobody's concern."""
 
 
 class RunningTap(Protocol):
@@ -63,7 +65,7 @@ class TapThread:
             with bound_contextvars(server=self._tap.server):
                 while not self._ended.is_set() and self._step():
                     pass
-                self._tap.close(**({"captured": 0} if self._is_unused else {}))
+                self._tap.close(**(_UNUSED if self._is_unused else {}))
         except DatabaseProblem:
             logger.warning("The lease of %s was not given back: it runs out", self._tap.server, exc_info=True)
         finally:

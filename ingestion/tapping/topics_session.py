@@ -20,9 +20,9 @@ from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.tapping.beginning import LOAD_AGAIN, moved_captures, table_name
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.session import (
     PlanOutdated,
-    TapParts,
     VersionsByTopic,
     forgotten_stops,
     goes_on,

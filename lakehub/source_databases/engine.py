@@ -18,6 +18,7 @@ from lakehub.source_databases.deadline import deadline
 from lakehub.source_databases.interruption import current_interruption
 from lakehub.source_databases.stop import ConnectionStop
 from lakehub.source_databases.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from lakehub.source_databases.tls_errors import tls_problem
 from lakehub.source_databases.urls import DatabaseUrl, read_url
 
 _opening: ContextVar[ConnectionStop | None] = ContextVar("opening", default=None)
@@ -103,6 +104,9 @@ def error_text(problem: BaseException, url: str) -> str:
 
 def _without_password(problem: BaseException, target: DatabaseUrl) -> str:
     """A server may repeat what it was told."""
+    text = tls_problem(problem, target.address.host or "", target.port, target.options)
+    if text is not None:
+        return text
     text, password = str(getattr(problem, "orig", None) or problem), target.address.password
     return text.replace(password, "***") if password else text
 

@@ -125,6 +125,9 @@ def _options(text: str, parsed: sa.URL, driver: Driver) -> tuple[dict[str, objec
             ) from None
         if option.is_file:
             certificates.append(Path(value))
+    if options.get("ssl_disabled") and "ssl_ca" in options:
+        # The driver would take the first alone, and verify nobody.
+        raise UnusableUrl("The URL says both `ssl_ca` and `ssl_disabled=true`: leave one of them out.")
     return options, tuple(certificates)
 
 

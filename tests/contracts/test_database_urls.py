@@ -89,6 +89,7 @@ def test_a_value_of_another_type_is_refused_and_said_what_it_is_to_be(url: str, 
         ("sqlite:////data/ops.db%00", "cannot be printed"),
         ("sqlite:////data/ops.db?uri=true", "may say nothing"),
         ("sqlite://u@h//data/ops.db", "no host, user or password"),
+        (f"{MY}?ssl_ca=/etc/ssl/certs/db.pem&ssl_disabled=true", "both `ssl_ca` and `ssl_disabled=true`"),
     ],
 )
 def test_what_is_refused_says_what_to_write_instead(url: str, remedy: str) -> None:

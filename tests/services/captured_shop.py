@@ -20,8 +20,9 @@ from ingestion.models import Capture, TapServer
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import subject_schema_of
 from ingestion.tapping import tap_leases
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.server_tap import ServerTap
-from ingestion.tapping.session import TapParts, open_session
+from ingestion.tapping.session import open_session
 from lakehub.catalog.models import Dataset
 from tests import factories as make
 from tests.polling import scaled
@@ -55,7 +56,7 @@ class CapturedShop:
             self.execute(f"CREATE TABLE {name} ({definition})")
         dataset = make.dataset(name, by_day=False)
         connection = make.connection(f"shop-{len(url)}", url or self.url, plugin="mysql")
-        make.feed(dataset, connection=connection, object=name)
+        make.feed(dataset, connection=connection, object=name, cursor_column="")
         return dataset
 
     def capture(self, dataset: Dataset) -> Capture:

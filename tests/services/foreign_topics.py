@@ -26,8 +26,8 @@ from ingestion.models import Capture, TapServer
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import subject_schema_of
 from ingestion.tapping import tap_leases
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.server_tap import ServerTap
-from ingestion.tapping.session import TapParts
 from ingestion.tapping.topics_session import open_topics_session
 from lakehub.catalog.models import Connection, Dataset
 from tests import factories as make

@@ -130,17 +130,17 @@ def test_a_change_ends_the_capture_until_all_rows_have_them_so(shop: CapturedSho
     shop.take(tap)
     trips = hide(trips, columns_hashed=["email"], columns_masked=["n"])
     run = JobRun.objects.create(copy=make.copy_of(trips), kind="bootstrap", due_at=make.NOW, params={"replace": True})
-    assert "`email` is hashed, and was not hidden" in str(why_load_waits(run, has_table=True))
+    assert "`email` is hashed, and was not hidden" in str(why_load_waits(run, has_table=True, now=make.NOW))
     shop.execute(f"INSERT INTO trips VALUES (2, '{SECRETS[0]}', 2)")
     shop.follow_plan(tap)
     shop.step_until(tap, lambda: shop.capture(trips).is_stopped)
     assert "`n` is masked, and was not hidden" in Finding.objects.get(cleared_at=None).detail["message"]
     shop.take(tap)
     assert shop.rows(trips).keys() == {(1,)}
-    assert why_load_waits(run, has_table=True) is not None  # which has begun another load
+    assert why_load_waits(run, has_table=True, now=make.NOW) is not None  # which has begun another load
     shop.follow_plan(tap)
     shop.step_until(tap, lambda: shop.capture(trips).is_captured)
-    assert why_load_waits(run, has_table=True) is None
+    assert why_load_waits(run, has_table=True, now=make.NOW) is None
     shop.execute(f"INSERT INTO trips VALUES (3, '{SECRETS[0]}', 3)")
     shop.take(tap)
     key = hidden_columns_of(Feed.objects.get(dataset=trips))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ingestion.captures.moves import destination, server_of_capture
 from ingestion.lake.captured.histories import kept_since
 from ingestion.models import Capture, SchemaVersion, TapServer
 from ingestion.runs.job_specs import history_table_uri
@@ -16,12 +17,14 @@ from lakehub.catalog.models import Dataset, DatasetCopy
 @dataclass(frozen=True)
 class CaptureState:
     """`address`: of the server that is tapped; empty, and `server` None: no tap has taken the dataset on yet. `version`: of its newest schema; None: it has
-    none yet."""
+    none yet. `next_server`: that its connection leads to since, where it has not gone on yet."""
 
     capture: Capture
     address: str
     server: TapServer | None
     version: int | None
+    next_address: str = ""
+    next_server: TapServer | None = None
 
     @property
     def table(self) -> str:
@@ -38,7 +41,9 @@ class CaptureState:
 
     @property
     def error(self) -> str:
-        return "" if self.server is None else self.server.error
+        """Of the next server, where there is one."""
+        errors = [server.error for server in (self.next_server, self.server) if server is not None]
+        return next(filter(None, errors), "")
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,16 @@ def _history_place(copy: DatasetCopy) -> HistoryPlace:
 
 
 def capture_state(dataset: Dataset) -> CaptureState | None:
-    """None: its changes are not captured. One query then, else three."""
-    capture = Capture.objects.filter(feed__dataset=dataset).first()
+    """None: its changes are not captured. One query then, else three; one more while it goes to another server."""
+    capture = Capture.objects.filter(feed__dataset=dataset).select_related("feed__connection").first()
     if capture is None:
         return None
-    address, _, _ = capture.captured_table.partition("/")
-    server = TapServer.objects.filter(address=address).first() if address else None
+    address, next_address = server_of_capture(capture), destination(capture)
+    server, next_server = _tap_of(address), _tap_of(next_address)
     versions = SchemaVersion.objects.filter(subject__name=capture.topic).order_by("-version")
-    return CaptureState(capture, address, server, versions.values_list("version", flat=True).first())
+    version = versions.values_list("version", flat=True).first()
+    return CaptureState(capture, address, server, version, next_address, next_server)
+
+
+def _tap_of(address: str) -> TapServer | None:
+    return TapServer.objects.filter(address=address).first() if address else None

@@ -62,7 +62,8 @@ _HEARTBEAT_S = 2
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """`server_id`: of ours as a replica, which no other replica of the server may have. `ca_file`: None: encrypted where the server can."""
+    """`server_id`: of ours as a replica, which no other replica of the server may have. `ca_file`: None: encrypted where the server can, unless it is
+    `plain`."""
 
     host: str
     port: int
@@ -70,6 +71,13 @@ class ServerAddress:
     password: str
     server_id: int
     ca_file: str | None = None
+    plain: bool = False
+
+    @property
+    def ssl_mode(self) -> SslMode:
+        if self.ca_file is not None:
+            return SslMode.VERIFY_IDENTITY
+        return SslMode.DISABLED if self.plain else SslMode.PREFERRED
 
     def __repr__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}"
@@ -89,7 +97,7 @@ class BinlogStream:
             server_id=server.server_id,
             start_gtid=after,
             read_timeout_s=2 * _HEARTBEAT_S,
-            ssl_mode=SslMode.PREFERRED if server.ca_file is None else SslMode.VERIFY_IDENTITY,
+            ssl_mode=server.ssl_mode,
             ssl_ca=server.ca_file or "",
         )
         self._decoder = _RowDecoder()
@@ -104,7 +112,9 @@ class BinlogStream:
             self._client.connect()
             self._client.start()
         except (MesError, MesConnectionError) as problem:
-            raise BinlogError(f"The binlog of {self._server!r} cannot be read: {problem}") from problem
+            raise BinlogError(
+                f"The binlog of {self._server!r} cannot be read: {_why(problem, self._server)}"
+            ) from problem
 
     def close(self) -> None:
         self._client.close()
@@ -193,6 +203,16 @@ class BinlogStream:
                 yield RowsChanged(table, self._decoder.rows(data))
             except MesError as problem:
                 yield Unreadable(table.database, table.table, f"{problem}. {_PARTIAL_ROWS}")
+
+
+def _why(problem: Exception, server: ServerAddress) -> str:
+    """The client does not say what is wrong with the certificate."""
+    if "TLS handshake failed" in str(problem) and server.ca_file is not None:
+        return (
+            f"{problem}. Either {server.ca_file}, which `ssl_ca` names, does not have the certificate of the authority that signed the server's, or that one "
+            f"is for another host name than {server.host}."
+        )
+    return str(problem)
 
 
 def _reason_against(table: TableMap, problem: MesError) -> str:

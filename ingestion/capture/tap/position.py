@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingestion.capture.binlog.events import Gtid
@@ -15,44 +15,87 @@ from ingestion.capture.binlog.events import Gtid
 _REFERENCE_KEY = struct.Struct(">HQQ")
 _LAST = 2**64 - 1
 
+Keys = Mapping[str, tuple[int, tuple[str, ...]]]
+"""By topic the load, and the record key of its events."""
+
 
 @dataclass(frozen=True)
 class TapPosition:
     """`gtid`: the last transaction that was taken whole, as the server names it; empty: none, from the oldest on. `begun`: the one after it, of
-    which `taken` says by topic how many rows were taken; empty: none."""
+    which `taken` says by topic how many rows were taken; empty: none.
+
+    By what else another server shows that it has the same transaction: `at`, when it was committed, and `before`, the one that came before it. Empty: not
+    known, as it was not read."""
 
     gtid: str
     begun: str = ""
     taken: Mapping[str, int] = field(default_factory=dict)
+    before: str = field(default="", compare=False)
+    at: str = field(default="", compare=False)
+
+    @property
+    def sequence(self) -> int:
+        return int(self.gtid.rpartition("-")[2] or 0)
 
     def rows_taken(self, gtid: Gtid) -> Mapping[str, int]:
         return self.taken if str(gtid) == self.begun else {}
 
     def as_json(self) -> dict[str, Any]:
-        return {"gtid": self.gtid, "begun": self.begun, "taken": dict(self.taken)}
+        return {
+            "gtid": self.gtid,
+            "begun": self.begun,
+            "taken": dict(self.taken),
+            "before": self.before,
+            "at": self.at,
+        }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> TapPosition:
-        return cls(stored["gtid"], stored["begun"], stored["taken"])
+        """Those of earlier versions say less."""
+        return cls(stored["gtid"], stored["begun"], stored["taken"], stored.get("before", ""), stored.get("at", ""))
+
+
+def joined(places: Mapping[str, TapPosition]) -> tuple[TapPosition, dict[str, TapPosition]]:
+    """By topic, where each goes on: the place from which one reading has what all of them lack, and those that are farther, or within a transaction."""
+    first = min(places.values(), key=lambda place: place.sequence)
+    start = replace(first, begun="", taken={})
+    return start, {topic: place for topic, place in places.items() if place != start}
 
 
 @dataclass(frozen=True)
 class TapState:
     """What a tap keeps in the changelog. `stopped`: by topic the load of the dataset (`CaptureSpec.load`) in which it was stopped: the next one begins
-    anew. `keys`: by topic the load, and the record key of its events."""
+    anew. `places`: by topic, where it is taken up to if that is not `position`: it has come
+    from another server and is farther, or has left this one and waits. `moved`: by topic the load that the tap of another server has taken over."""
 
     position: TapPosition
     stopped: Mapping[str, int] = field(default_factory=dict)
-    keys: Mapping[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    keys: Keys = field(default_factory=dict)
+    places: Mapping[str, TapPosition] = field(default_factory=dict)
+    moved: Mapping[str, int] = field(default_factory=dict)
+
+    def place_of(self, topic: str) -> TapPosition:
+        """Where its changes go on."""
+        if topic in self.places:
+            return self.places[topic]
+        rows = self.position.taken.get(topic, 0)
+        return replace(self.position, begun=self.position.begun if rows else "", taken={topic: rows} if rows else {})
 
     def as_json(self) -> dict[str, Any]:
-        keys = {topic: [load, [*key]] for topic, (load, key) in self.keys.items()}
-        return {**self.position.as_json(), "stopped": dict(self.stopped), "keys": keys}
+        return {
+            **self.position.as_json(),
+            "stopped": dict(self.stopped),
+            "keys": {topic: [load, [*key]] for topic, (load, key) in self.keys.items()},
+            "places": {topic: place.as_json() for topic, place in self.places.items()},
+            "moved": dict(self.moved),
+        }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> TapState:
+        """Those of earlier versions say less."""
         keys = {topic: (load, tuple(key)) for topic, (load, key) in stored["keys"].items()}
-        return cls(TapPosition.from_json(stored), stored["stopped"], keys)
+        places = {topic: TapPosition.from_json(place) for topic, place in stored.get("places", {}).items()}
+        return cls(TapPosition.from_json(stored), stored["stopped"], keys, places, stored.get("moved", {}))
 
 
 def reference_key(sequence: int, row: int, *, epoch: int = 0) -> bytes:

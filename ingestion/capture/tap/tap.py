@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -92,12 +92,14 @@ class Tap:
         self._versions, self._charsets, self._new_encoder, self._observer = versions, charsets, new_encoder, observer
         self._monotonic, self._pause, self._committed_at = monotonic, pause, monotonic()
         self._tables: dict[str, _Encoded] = {}
-        loads = {spec.topic: spec.load for spec in self._specs}
+        self._loads = loads = {spec.topic: spec.load for spec in self._specs}
         # What is not captured just now may be again.
         self._stopped = {topic: load for topic, load in start.stopped.items() if loads.get(topic, load) == load}
         self._keys = {topic: key for topic, key in start.keys.items() if loads.get(topic, key[0]) == key[0]}
-        self._position = start.position
+        self._position, self._places, self._moved = start.position, dict(start.places), start.moved
         self._transaction: OpenTransaction | None = None
+        self._passed: set[str] = set()
+        """Topics that have taken the transaction already."""
         self._pending: list[Outgoing] = []
         self._pending_bytes = 0
         self._has_moved = self._is_broken = False
@@ -132,7 +134,8 @@ class Tap:
     def _commit(self, messages: int, position: TapPosition) -> None:
         """So many of those that wait."""
         outgoing, self._pending = self._pending[:messages], self._pending[messages:]
-        self._writer.commit(outgoing, TapState(position, self._stopped, self._keys).as_json())
+        places = self._places_beside(position)
+        self._writer.commit(outgoing, TapState(position, self._stopped, self._keys, places, self._moved).as_json())
         self._pending_bytes -= _bytes_of(outgoing)
         self._has_moved, self._committed_at = False, self._monotonic()
         if self._transaction is not None:
@@ -143,18 +146,25 @@ class Tap:
         transaction = self._transaction
         if transaction is None:
             return self._position
-        return TapPosition(self._position.gtid, str(transaction.gtid), dict(transaction.taken))
+        return replace(self._position, begun=str(transaction.gtid), taken=dict(transaction.taken))
+
+    def _places_beside(self, position: TapPosition) -> dict[str, TapPosition]:
+        """Within a transaction the position itself says how far those are in it that are not beyond it."""
+        if not position.begun or self._transaction is None:
+            return self._places
+        begun, loads = self._transaction.gtid.sequence, self._loads
+        return {topic: place for topic, place in self._places.items() if topic not in loads or place.sequence >= begun}
 
     def _take(self, event: BinlogEvent) -> None:
         match event:
             case Begin():
                 self._begin_transaction(event)
             case RowsChanged(table):
-                for spec in self._specs_of[table.database, table.table]:
+                for spec in self._waiting(table.database, table.table):
                     self._take_rows(event, spec)
             case Unreadable(database, table, reason):
                 why = f"The binlog's rows of `{database}.{table}` cannot be read: {reason}"
-                for spec in self._specs_of[database, table]:
+                for spec in self._waiting(database, table):
                     self._stop(spec, why)
             case Statement():
                 self._take_statement(event)
@@ -170,18 +180,43 @@ class Tap:
         if self._transaction is not None:
             # The server died while it wrote it: it was rolled back when that came back.
             self._forget_from(None if self._transaction.committed else self._transaction.begins_at)
-        taken = self._position.rows_taken(begin.gtid)
+        taken = self._rows_taken(begin.gtid)
         self._transaction = OpenTransaction.begun(begin, taken, begins_at=len(self._pending))
+        self._passed = {topic for topic, place in self._places.items() if place.sequence >= begin.gtid.sequence}
         self.event_at = begin.at
+
+    def _rows_taken(self, gtid: Gtid) -> Mapping[str, int]:
+        """By topic, of an earlier process."""
+        taken: dict[str, int] = {}
+        own = [place for topic, place in self._places.items() if topic in self._loads]
+        for place in (self._position, *own):
+            if place.begun and place.sequence < gtid.sequence:
+                self._require_begun(place, gtid)
+                taken |= place.rows_taken(gtid)
+        return taken
+
+    def _require_begun(self, place: TapPosition, gtid: Gtid) -> None:
+        """Another server that has taken over need not have got the transaction: whoever reads the log cannot be told that a part of it never was."""
+        for spec in self._specs:
+            if str(gtid) != place.begun and spec.topic in place.taken:
+                self._stop(
+                    spec,
+                    f"The transaction {place.begun} was captured in part, and the server does not have it: {gtid} comes after {place.gtid} there. {_RELOAD}",
+                )
+
+    def _waiting(self, database: str, table: str) -> list[CaptureSpec]:
+        """What the transaction is new to."""
+        return [spec for spec in self._specs_of[database, table] if spec.topic not in self._passed]
 
     def _take_statement(self, statement: Statement) -> None:
         """Rows that go without a word about each would stay in the lake."""
         for removal in removals(statement):
             for spec in self._specs:
-                if spec.database == removal.database and removal.table in (ALL_TABLES, spec.table):
+                is_named = spec.database == removal.database and removal.table in (ALL_TABLES, spec.table)
+                if is_named and spec.topic not in self._passed:
                     self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
         if (altered := alteration(statement)) is not None:
-            for spec in self._specs_of.get((altered.database, altered.table), []):
+            for spec in self._waiting(altered.database, altered.table):
                 self._note_alteration(spec, altered)
 
     def _note_alteration(self, spec: CaptureSpec, altered: Alteration) -> None:
@@ -214,8 +249,15 @@ class Tap:
                         spec,
                         "A distributed transaction (XA) has changed the table; these cannot be captured. " + _RELOAD,
                     )
-        self._position, self._transaction = TapPosition(str(transaction.gtid)), None
-        self._has_moved = True
+        at = transaction.facts.at.isoformat()
+        self._position = TapPosition(str(transaction.gtid), before=self._position.gtid, at=at)
+        self._places = {topic: place for topic, place in self._places.items() if self._is_elsewhere(topic, place)}
+        self._transaction, self._has_moved = None, True
+
+    def _is_elsewhere(self, topic: str, place: TapPosition) -> bool:
+        """Than at the position: those that have left stay where they were."""
+        reached = self._position.sequence
+        return topic not in self._loads or place.sequence > reached or (place.sequence == reached and place.begun != "")
 
     def _forget_from(self, place: int | None) -> None:
         """Messages that were rolled back. None: some of them are committed, and whoever reads them cannot be told otherwise."""

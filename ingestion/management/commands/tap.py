@@ -16,8 +16,9 @@ from django.db import DatabaseError, connection
 from ingestion.captures.changelog import configured_changelog
 from ingestion.captures.servers import PlannedCapture
 from ingestion.runs import leases
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.server_tap import ServerTap
-from ingestion.tapping.session import TapParts, open_session
+from ingestion.tapping.session import open_session
 from ingestion.tapping.tap_threads import TapThread
 from ingestion.tapping.tapper import Tapper
 from ingestion.tapping.topics_session import open_topics_session

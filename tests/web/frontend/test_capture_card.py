@@ -60,6 +60,14 @@ def test_a_capture_is_told_from_its_beginning_to_its_end(dataset: Dataset, page:
     assert "Incomplete" in card(page)
 
 
+def test_a_capture_that_waits_to_go_on_at_another_server_says_for_what(dataset: Dataset, page: Client) -> None:
+    capture(captured_load=1, captured_table="former.example.org:3306/ops.trips")
+    TapServer.objects.create(address="former.example.org:3306", seen_at=NOW)
+    assert all(fact in card(page) for fact in ("Moves", f"former.example.org:3306, goes on at {ADDRESS}"))
+    TapServer.objects.create(address=ADDRESS, error="It does not have the transaction 0-1-17 yet.")
+    assert all(fact in card(page) for fact in ("Not tapped", "0-1-17 yet"))
+
+
 def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client) -> None:
     """By the hour; an hour that does not add up is named as such, and one that was not counted is not."""
     assert 'id="lag-1"' not in page.get("/datasets/trips/ingestion").content.decode()

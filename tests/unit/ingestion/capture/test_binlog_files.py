@@ -32,3 +32,11 @@ def test_the_only_file_is_not_removed() -> None:
 def test_a_binlog_that_has_begun_anew_knows_no_place() -> None:
     assert BinlogFiles("", "").place_of("0-1-5") is Place.UNKNOWN
     assert BinlogFiles("", "").place_of("") is Place.KEPT
+
+
+@pytest.mark.parametrize(
+    ("gtid", "may"),
+    [("0-1-29", True), ("0-1-30", True), ("0-1-31", False), ("0-2-40", True), ("0-3-1", False), ("1-1-30", False)],
+)
+def test_a_server_has_no_transaction_beyond_the_last_one_of_whoever_made_it(gtid: str, may: bool) -> None:
+    assert BinlogFiles("", "0-2-40", written="0-1-30, 0-2-40").may_have(gtid) is may

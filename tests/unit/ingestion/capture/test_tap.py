@@ -97,6 +97,10 @@ def test_a_process_that_knows_another_table_goes_on_within_a_transaction() -> No
         "taken": {"trips": 2},
         "stopped": {},
         "keys": {"trips": [1, ["id"]]},
+        "before": "",
+        "at": "",
+        "places": {},
+        "moved": {},
     }
     tapping.run()
     assert (keys(tapping.events()), keys(tapping.events("riders"))) == ([1, 2, 4], [3])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mysql_event_stream import SslMode
+
 from ingestion.capture.binlog.stream import ServerAddress
 from ingestion.tapping.replica_address import replica_address, replica_id
 
@@ -12,6 +14,14 @@ def test_a_url_becomes_the_address_of_a_replica() -> None:
     number = replica_id("db.example.org:3306", instance_key="k")
     assert address == ServerAddress("db.example.org", 3306, "reader", "p@ss", number, "/etc/ssl/certs/db.pem")
     assert "p@ss" not in repr(address)
+
+
+def test_with_a_file_of_certificates_the_server_is_verified_and_without_tls_only_where_that_is_said() -> None:
+    modes = {
+        options: replica_address(f"mysql://u@h/x{options}", "h:3306", instance_key="k").ssl_mode
+        for options in ("", "?ssl_ca=/etc/ssl/certs/db.pem", "?ssl_disabled=true")
+    }
+    assert [*modes.values()] == [SslMode.PREFERRED, SslMode.VERIFY_IDENTITY, SslMode.DISABLED]
 
 
 def test_a_replica_keeps_its_number_and_shares_it_with_no_other_instance_or_server() -> None:

@@ -11,8 +11,8 @@ from ingestion.captures.records import capture_of
 from ingestion.captures.servers import PlannedCapture, captures_by_server
 from ingestion.models import TapServer
 from ingestion.tapping import tap_leases
+from ingestion.tapping.parts import TapParts
 from ingestion.tapping.server_tap import ServerTap
-from ingestion.tapping.session import TapParts
 from lakehub.catalog.models import Dataset
 from tests import factories as make
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ingestion.capture.binlog_files import BinlogFiles
@@ -57,3 +59,26 @@ def test_what_has_lost_changes_stops_and_all_else_goes_on(state: TapState | None
 def test_a_server_that_does_not_know_the_place_is_not_tapped(gtid: str) -> None:
     with pytest.raises(Untappable, match=rf"db:3306 does not know the transaction {gtid}.*load all of its datasets"):
         begun(stored(gtid), "trips.1")
+
+
+def test_captures_that_arrive_are_read_from_the_earliest_place_and_others_wait_for_it() -> None:
+    state = TapState(TapPosition("0-1-25", "0-1-26", {"trips.1": 5}))
+    arrived = {"fares.3": TapPosition("0-1-22", "0-1-23", {"fares.3": 2}), "cars.4": TapPosition("0-1-22")}
+    begins = beginning("db:3306", state, FILES, ["trips.1", "riders.2"], arrived)
+    assert (begins.position, begins.stops) == (TapPosition("0-1-22"), {})
+    assert begins.places == {
+        "trips.1": TapPosition("0-1-25", "0-1-26", {"trips.1": 5}),
+        "riders.2": TapPosition("0-1-25"),
+        "fares.3": arrived["fares.3"],
+    }
+
+
+def test_captures_that_arrive_at_a_server_that_nobody_has_tapped_are_its_first() -> None:
+    arrived = {"fares.3": TapPosition("0-1-22")}
+    assert beginning("db:3306", None, FILES, [], arrived) == Beginning(TapPosition("0-1-22"))
+
+
+def test_one_that_had_left_and_has_lost_changes_meanwhile_stops_alone() -> None:
+    state = replace(stored("0-1-25"), places={"riders.2": TapPosition("0-1-9")})
+    begins = begun(state, "trips.1", "riders.2")
+    assert (begins.position, [*begins.stops]) == (state.position, ["riders.2"])

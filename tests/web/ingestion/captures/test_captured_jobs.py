@@ -237,3 +237,40 @@ def test_a_capture_that_goes_on_is_no_news_for_a_copy_that_lacks_what_came_betwe
     assert [*Finding.objects.filter(cleared_at=None).values_list("copy", flat=True)] == [other.pk]
     assert capture().incomplete_copies == [other.pk]
     assert lag_of_copy(copy, now=NOW) == timedelta()
+
+
+def test_while_its_connection_leads_to_another_server_a_load_waits_or_begins_anew_where_that_is_asked_for(
+    copy: DatasetCopy, worker: Worker, launcher: FakeLauncher
+) -> None:
+    """Rows of a replica that is behind would lack what the changelog had before."""
+    taken_on()
+    Capture.objects.update(captured_table="former.example.org:3306/ops.flights")
+    run = ask(copy)
+    run_next(worker)
+    run.refresh_from_db()
+    assert (launcher.asked, capture().load) == ([], 1)
+    assert "The load begins when the tap of db.example.org:3306 captures the changes" in run.error
+    run.delete()
+    again = ask(copy, replace=True)
+    run_next(worker)
+    assert (launcher.asked, capture().load, capture().load_run) == ([], 2, again.key)
+    assert (
+        Finding.objects.get(kind="capture_stopped").copy == copy
+    )  # and each other copy has it, until it is loaded too
+    taken_on()
+    Capture.objects.update(captured_table="db.example.org:3306/ops.flights")
+    JobRun.objects.update(due_at=NOW)
+    run_next(worker)
+    assert (len(launcher.asked), capture().load) == (1, 2)
+
+
+def test_a_load_that_replaces_begins_anew_where_the_server_cannot_be_tapped(
+    copy: DatasetCopy, worker: Worker, launcher: FakeLauncher
+) -> None:
+    """As it does not know what was captured last: nothing would be captured after the load either."""
+    taken_on()
+    Capture.objects.update(captured_table="db.example.org:3306/ops.flights")
+    states.tell_stops({copy.dataset_id: "The server does not know the transaction 0-1-7"}, now=NOW)
+    ask(copy, replace=True)
+    run_next(worker)
+    assert (launcher.asked, capture().load, capture().incomplete_copies) == ([], 2, [copy.pk])

@@ -19,6 +19,7 @@ from ingestion.models import Capture, Finding, TapServer
 from ingestion.runs.leases import own_holder_name, release_leases_of_dead_processes
 from ingestion.tapping import tap_leases
 from ingestion.tapping.beginning import Untappable
+from ingestion.tapping.moving import MovePending
 from ingestion.tapping.server_tap import LeaseLost
 from ingestion.tapping.session import PlanOutdated
 from tests.factories import NOW
@@ -90,6 +91,17 @@ def test_a_server_that_cannot_be_tapped_is_a_finding_of_each_dataset_that_is_not
     messages = {finding.copy.dataset: finding.detail["message"] for finding in Finding.objects.filter(cleared_at=None)}
     assert messages == {trips: "`binlog_format` is STATEMENT, and must be ROW.", riders: "It was truncated."}
     assert row().error == "`binlog_format` is STATEMENT, and must be ROW."
+
+
+def test_a_server_that_is_behind_is_told_and_is_no_finding(world: TapWorld) -> None:
+    captured("trips")
+    tap = world.tap()
+    world.refuses = [MovePending("It does not have the transaction 0-1-7 yet.")] * 3
+    world.run(tap, 2)
+    assert row().error == "It does not have the transaction 0-1-7 yet."
+    assert not Finding.objects.exists()
+    world.run(tap, 30)
+    assert row().error == ""
 
 
 def test_what_nobody_expected_is_told_without_its_text(world: TapWorld, caplog: pytest.LogCaptureFixture) -> None:

@@ -63,7 +63,7 @@ def ask(dataset: Dataset, where: str, **params: Any) -> JobRun:
 
 
 def waits(run: JobRun) -> bool:
-    return why_load_waits(run, has_table=True) is not None
+    return why_load_waits(run, has_table=True, now=NOW) is not None
 
 
 def taken_on() -> None:
