@@ -27,6 +27,10 @@ def why_load_waits(run: JobRun, *, has_table: bool) -> str | None:
     capture = capture_of(feed)
     if capture.is_stopped and has_table and not run.params.get("replace"):
         raise Refused(f"{capture.stopped_why} Bootstrap the copy with `replace`: it lacks changes.")
+    if capture.is_stopped and run.params.get("from_chunks"):
+        raise Refused(
+            f"{capture.stopped_why} What changed since is nowhere, so its raw chunks cannot be loaded again: bootstrap the copy with `replace` and without `from_chunks`."
+        )
     if capture.is_stopped or _reads_again(run, capture):
         begin_load(capture, run.key)
     if capture.is_stopped:

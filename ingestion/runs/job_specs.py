@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from ingestion.capture.tap.hidden_columns import KEY_OPTION, HiddenColumns
 from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.hidden_columns import hidden_columns_of
@@ -26,13 +28,14 @@ from ingestion.spark.contract.spec import (
     JobSpec,
     LogMoveSpec,
     PartitionSpec,
+    RawSpec,
     ReplaySpec,
     SourceSpec,
     TableSpec,
 )
 from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, DatasetKind, Feed, FeedKind
-from lakehub.catalog.storages import is_captured
+from lakehub.catalog.storages import is_captured, lands_chunks
 from lakehub.kernel.errors import Busy, Refused
 
 SOURCE_URL_VARIABLE, CHANGELOG_URL_VARIABLE = "LAKEHUB_SOURCE_URL", "LAKEHUB_CHANGELOG_URL"
@@ -89,6 +92,7 @@ def job_spec_of(
         replay=_replay_spec(run) if run.kind == JobKind.REPLAY else None,
         log_move=_log_move_spec(params) if run.kind == JobKind.SET_POSITION else None,
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
+        raw=_raw_spec(copy, kind, params),
         replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=min(float(options["deadline_s"]), BATCH_DEADLINE_S) if batch else float(options["deadline_s"]),
@@ -137,6 +141,37 @@ def error_table_uri(copy: DatasetCopy) -> str:
     no table's name begins with a dot.
     """
     return _uri_beside(copy, "_errors")
+
+
+def raw_chunks_uri(copy: DatasetCopy) -> str:
+    """Below a folder with a dot: no table is called so."""
+    return _uri_beside(copy, ".lakehub/raw")
+
+
+def _raw_spec(copy: DatasetCopy, kind: str, params: Mapping[str, Any]) -> RawSpec | None:
+    """Of what lands chunks, or removes them."""
+    if kind not in (JobKind.BOOTSTRAP, JobKind.DROP) or not is_landed_feed(copy.dataset.feed_or_none):
+        return None
+    is_kept = settings.LAKEHUB_RAW_DAYS > 0
+    return RawSpec(raw_chunks_uri(copy), is_kept=is_kept, is_read=params.get("from_chunks", False))
+
+
+def is_landed_feed(feed: Feed | None) -> bool:
+    """Are the chunks kept for a while that its loads read?"""
+    return feed is not None and feed.connection is not None and lands_chunks(feed.connection.plugin)
+
+
+def check_chunks(dataset: Dataset, params: Mapping[str, Any]) -> None:
+    """Raises Refused where a load cannot read the chunks of an earlier one. Whether they are there is seen by the load."""
+    if not params.get("from_chunks"):
+        return
+    if not params.get("replace"):
+        raise Refused("`from_chunks` reads again what the last load has read: ask for `replace`, too.")
+    feed = dataset.feed_or_none
+    if not is_landed_feed(feed):
+        raise Refused(
+            f"Dataset `{dataset.name}` cannot be loaded from chunks: those of tables are kept that are captured from a MariaDB. Leave `from_chunks` out."
+        )
 
 
 def _uri_beside(copy: DatasetCopy, folder: str) -> str:

@@ -26,6 +26,7 @@ from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoded
 from ingestion.heatpipe.reading import BrokenEvent
+from ingestion.raw_chunks.folders import RawFolder
 from lakehub.kernel.registry import Registry
 
 _SIZE_SAMPLE = 32
@@ -38,6 +39,15 @@ class SourceError(RuntimeError):
 
 def _ignore_rows(rows: int) -> None:
     """For a reader that has all the time there is."""
+
+
+@dataclass(frozen=True)
+class RawChunks:
+    """Where a load lands what it reads, for a source that can: `load` names it. `is_read`: it reads what an earlier load has landed, and not the source."""
+
+    folder: RawFolder
+    load: str
+    is_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,8 @@ class SourceConfig:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     key_columns: tuple[str, ...] = ()
     on_rows_read: Callable[[int], None] = _ignore_rows
+    raw: RawChunks | None = None
+    """None: nothing lands."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,8 @@ class EventBatch(Chunk):
     is_new: bool = field(default=False, kw_only=True)
     """Of changes since a position: no reading of changes up to that position has handed over a row of this batch, if rows are never changed. Those of an
     append-only dataset are inserted without a look at the table. A source that is not certain says nothing: a new file may repeat an old one."""
+    is_landed: bool = field(default=False, kw_only=True)
+    """It was read before, and nothing was asked of the source for it now."""
 
     @classmethod
     def of(cls, chunk: Chunk, schema: Schema, *, is_new: bool = False) -> EventBatch:

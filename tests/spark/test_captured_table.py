@@ -15,7 +15,7 @@ from ingestion.heatpipe.broken_message import Defect
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.spark.changes import committing, tombstones
 from ingestion.spark.changes.tombstones import read_tombstones
-from ingestion.spark.contract.spec import ReplaySpec
+from ingestion.spark.contract.spec import RawSpec, ReplaySpec
 from lakehub.catalog.metadata.tables import HudiCopy
 from quality.domain.language.measures import Measure
 from quality.engines.duckdb import DuckDbEngine
@@ -79,6 +79,33 @@ def test_a_load_in_parts_while_the_table_is_written_loses_nothing(
     server.take("parts")
     assert shop.run(spark, "bootstrap", limits=limits).status == "succeeded"
     shop.follow(spark)
+    assert shop.in_lake(spark) == shop.in_source()
+
+
+def test_a_table_is_loaded_again_from_its_raw_chunks(spark: SparkSession, server: TappedServer, tmp_path: Path) -> None:
+    """Without the source: as it was when it was read, and then with all that changed since. A load that is in parts lands them, too."""
+    shop, folder = CapturedShop(server, tmp_path, "landed"), tmp_path / "lake" / ".lakehub" / "raw" / "landed"
+    raw, limits = RawSpec(folder.as_uri()), {"commit_rows": 10, "chunk_rows": 5}
+    server.execute(
+        "CREATE TABLE landed (id int PRIMARY KEY, n int)", "INSERT INTO landed SELECT seq, 0 FROM seq_1_to_20"
+    )
+    server.take("landed")
+    assert shop.run(spark, "bootstrap", PausedAfterEach(), limits=limits, raw=raw).status == "paused"
+    server.execute("UPDATE landed SET n = 1 WHERE id > 15")
+    assert shop.run(spark, "bootstrap", limits=limits, raw=raw).counts.read == 10
+    server.execute("DELETE FROM landed WHERE id < 5", "INSERT INTO landed VALUES (0, 7)", "UPDATE landed SET n = n + 1")
+    shop.follow(spark)
+    again = {"replace": True, "raw": RawSpec(folder.as_uri(), is_read=True)}
+    report = shop.tried(spark, "bootstrap", url="mysql://reader:hunter2@127.0.0.1:1/ops", **again)
+    assert (report.error, report.counts.read, report.counts.applied) == (None, 20, 20)
+    assert {key: row["n"] for (key,), row in shop.in_lake(spark).items()} == {
+        number: int(number > 15) for number in range(1, 21)
+    }
+    shop.follow(spark)
+    assert shop.in_lake(spark) == shop.in_source()
+    assert [path.name for path in folder.iterdir()] == ["bootstrap-1"]
+    shop.run(spark, "bootstrap", replace=True, raw=RawSpec(folder.as_uri(), is_kept=False))
+    assert not folder.exists()
     assert shop.in_lake(spark) == shop.in_source()
 
 

@@ -131,6 +131,16 @@ class LogMoveSpec:
 
 
 @dataclass(frozen=True)
+class RawSpec:
+    """The raw chunks of a captured table. `uri`: a folder for its loads. `is_kept`: also after the load. `is_read`: a load reads those of an earlier one, and
+    not the source."""
+
+    uri: str
+    is_kept: bool = True
+    is_read: bool = False
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """One job. The same `run_id` never commits twice.
 
@@ -152,6 +162,7 @@ class JobSpec:
     replay: ReplaySpec | None = None
     cluster: ClusterSpec = ClusterSpec()
     log_move: LogMoveSpec | None = None
+    raw: RawSpec | None = None
     replace: bool = False
     window_days: int = 30
     staging_uri: str | None = None
@@ -266,4 +277,5 @@ def _limit_errors(source: SourceSpec) -> list[str]:
 def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:
     named = [("`table.uri`", spec.table.uri), ("`table.error_uri`", spec.table.error_uri)]
     optional = [("`staging_uri`", spec.staging_uri), ("`table.tombstone_uri`", spec.table.tombstone_uri)]
-    return named + [(label, uri) for label, uri in optional if uri]
+    raw = [] if spec.raw is None else [("`raw.uri`", spec.raw.uri)]
+    return named + raw + [(label, uri) for label, uri in optional if uri]
