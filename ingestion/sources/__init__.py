@@ -66,6 +66,8 @@ class SourceConfig:
     on_rows_read: Callable[[int], None] = _ignore_rows
     raw: RawChunks | None = None
     """None: nothing lands."""
+    readers: int = 1
+    """How many connections may read at once, for a source that can."""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from fastavro import reader
 from pyarrow import fs
 
@@ -21,7 +25,10 @@ from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.raw_chunks.chunk_file import METADATA_KEY
 from ingestion.raw_chunks.folders import RawFolder
 from ingestion.sources import EventBatch, RawChunks, SourceConfig, SourceError
+from ingestion.sources.mysql import chunk_reading
+from ingestion.sources.mysql.server import MysqlServer
 from ingestion.sources.mysql.source import MysqlSource
+from tests.polling import scaled
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.services.test_mysql_source import config
 from tests.services.test_tap import EVERY_TYPE, ROWS
@@ -211,3 +218,67 @@ def test_what_cannot_be_read_again_is_refused_with_the_remedy(
     assert "00000001.avro is damaged" in refusal()
     (tmp_path / "raw" / "one" / "00000001.avro").unlink()
     assert "chunk 1 is gone" in refusal()
+
+
+def test_several_connections_read_at_once_and_all_comes_in_its_order(
+    server: TappedServer, folder: RawFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of three ranges waits until the others were read. Each is read once, also where commits end between them; no more connections are open."""
+    server.execute("INSERT INTO trips SELECT seq * seq, 'far', NULL FROM seq_11_to_20")
+    one_by_one, position, _ = snapshot(MysqlSource(landing(server, folder, "serial")))
+    at_once, read_later, opened = threading.Barrier(3, timeout=scaled(30)), threading.Event(), list[int]()
+    read_range, open_server = chunk_reading.read_range, MysqlServer.opened
+
+    def reading(*args: Any, after: Any, upto: Any) -> Any:
+        if after in (None, (3,), (6,)):
+            at_once.wait()
+            if after is None:
+                assert read_later.wait(scaled(30))
+        chunk = read_range(*args, after=after, upto=upto)
+        if after == (6,):
+            read_later.set()
+        return chunk
+
+    @contextmanager
+    def opening(self: MysqlServer) -> Iterator[Any]:
+        opened.append(1)
+        with open_server(self) as connection:
+            yield connection
+        opened.append(-1)
+
+    monkeypatch.setattr(chunk_reading, "read_range", reading)
+    monkeypatch.setattr(MysqlServer, "opened", opening)
+    for limits in (UNLIMITED, BatchLimits(rows=7)):
+        pieces: list[int] = []
+        name = f"parallel {limits.rows}"
+        given = replace(landing(server, folder, name, on_rows_read=pieces.append), readers=3)
+        if limits.rows:
+            monkeypatch.setattr(chunk_reading, "read_range", read_range)
+        batches, position_of_it, places = snapshot(MysqlSource(given), limits)
+        assert [[*batch.columns["id"]] for batch in batches] == [[*batch.columns["id"]] for batch in one_by_one]
+        assert (sum(pieces), len(pieces)) == (20, 7)
+        assert position_of_it[LOG] == position[LOG]
+        assert all(len(json.dumps(place)) < 600 for place in places)
+        assert max(itertools.accumulate(opened)) == 3
+        assert sum(opened) == 0
+    assert shown(snapshot(read_again(server, folder))[0]) == shown(batches)
+
+
+def test_a_range_that_cannot_be_read_ends_the_load_and_all_connections(
+    server: TappedServer, folder: RawFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read before it has landed."""
+    read_range = chunk_reading.read_range
+
+    def reading(*args: Any, after: Any, upto: Any) -> Any:
+        if after == (6,):
+            raise sa.exc.OperationalError("SELECT", {}, Exception("Lost connection"))
+        return read_range(*args, after=after, upto=upto)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(chunk_reading, "read_range", reading)
+        with pytest.raises(SourceError, match="did not answer: Lost connection"):
+            snapshot(MysqlSource(replace(landing(server, folder), readers=2)))
+    pieces: list[int] = []
+    batches, _, _ = snapshot(MysqlSource(replace(landing(server, folder, on_rows_read=pieces.append), readers=2)))
+    assert ([batch.is_landed for batch in batches], sum(pieces)) == ([True, True, False, False], 4)

@@ -26,8 +26,8 @@ from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.sources import EventBatch, SourceConfig, UnreadableRow
 from ingestion.sources.mysql.chunk_batches import SNAPSHOT_SOURCE
+from ingestion.sources.mysql.chunk_reading import MAX_WAITS, not_seen_yet
 from ingestion.sources.mysql.server import TIMEOUTS, MysqlServer, OpenServer
-from ingestion.sources.mysql.snapshot import MAX_WAITS, not_seen_yet
 from lakehub.kernel.cells.cell_rows import Cell, CellRow, assembled
 from lakehub.kernel.cells.fields import read_values
 
