@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -59,11 +60,11 @@ _REMEDIES = {
 
 
 def job_spec_of(
-    run: JobRun, *, staging: str, ahead: timedelta, now: datetime, batch: str = ""
+    run: JobRun, *, staging: str, ahead: timedelta, now: datetime, batch: str = "", readers: int = 1
 ) -> tuple[JobSpec, dict[str, str]]:
     """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong.
 
-    `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
+    `readers`: how many connections it may read at once. `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
     """
     copy, params = run.copy, run.params
     check_params(run.kind, params)  # a run may have been asked for before its parameters were checked so
@@ -84,7 +85,9 @@ def job_spec_of(
         run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
         kind=kind,
         table=table_spec_of(copy, options, retention_hours=kept_h),
-        source=None if feed is None or connection is None else _source_spec(feed, connection, options, topic, hidden),
+        source=None
+        if feed is None or connection is None
+        else replace(_source_spec(feed, connection, options, topic, hidden), readers=readers),
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),

@@ -161,6 +161,7 @@ class Job:
             self.table.record_key,
             on_rows_read=self.reading_pace.after_piece,
             raw=self._raw_chunks,
+            readers=origin.readers,
         )
         return SOURCES.get(origin.plugin)(config)
 

@@ -71,6 +71,7 @@ class SourceSpec:
     `option_refs`: options whose values are secrets, each by its reference.
     `commit_rows`, `commit_bytes`, `commit_s`: what one commit takes at most of rows, of their bytes in memory, and of seconds to read them; None: any.
     `rows_per_s`: how fast this job may read; None: as fast as it can. `is_paid_for`: others read there too, and the launcher says when to read on.
+    `readers`: how many connections may read at once.
     """
 
     plugin: str
@@ -86,6 +87,7 @@ class SourceSpec:
     commit_s: float | None = None
     rows_per_s: float | None = None
     is_paid_for: bool = False
+    readers: int = 1
 
     @property
     def limits(self) -> BatchLimits:
@@ -267,6 +269,8 @@ def _validation_errors(spec: JobSpec) -> list[str]:
 def _limit_errors(source: SourceSpec) -> list[str]:
     if source.rows_per_s is not None and not source.rows_per_s > 0:
         return [f"`source.rows_per_s` is {source.rows_per_s}: it is above 0, or left out."]
+    if source.readers < 1:
+        return [f"`source.readers` is {source.readers}: it is a whole number, at least 1."]
     try:
         source.limits  # noqa: B018  asked for its errors
     except ValueError as problem:
