@@ -169,7 +169,7 @@ def test_what_is_hidden_is_in_no_chunk_and_every_type_comes_back(server: TappedS
 
 
 def test_chunks_that_do_not_fit_any_more_are_read_of_the_source(
-    server: TappedServer, folder: RawFolder, tmp_path: Path
+    server: TappedServer, folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is damaged, of a table with another key, or of a load whose changes are gone."""
     pieces: list[int] = []
@@ -190,6 +190,12 @@ def test_chunks_that_do_not_fit_any_more_are_read_of_the_source(
     assert {batch.schema.names for batch in batches} == {("id", "city", "at", "note", METADATA_COLUMN)}
     assert [batch.columns[METADATA_COLUMN].to_pylist()[0]["schema_version"] for batch in batches] == [1, 1, 1, 2]  # type: ignore[attr-defined]
     assert shown(snapshot(read_again(server, folder))[0]) == shown(batches)
+    kept = {"trips": {"0": Bounds(12, 20)}, "trips.errors": {}}
+    with monkeypatch.context() as patched:
+        patched.setattr(EventTopic, "kept", lambda self: kept)
+        batches, position, _ = snapshot(MysqlSource(landing(server, folder)))
+    assert not any(batch.is_landed for batch in batches)
+    assert position[LOG]["trips"] == {"0": 20}
     server.execute("ALTER TABLE trips DROP PRIMARY KEY, ADD PRIMARY KEY (id, city)")
     batches, _, _ = snapshot(MysqlSource(landing(server, folder)))
     assert not any(batch.is_landed for batch in batches)
@@ -226,15 +232,17 @@ def test_several_connections_read_at_once_and_all_comes_in_its_order(
     """The first of three ranges waits until the others were read. Each is read once, also where commits end between them; no more connections are open."""
     server.execute("INSERT INTO trips SELECT seq * seq, 'far', NULL FROM seq_11_to_20")
     one_by_one, position, _ = snapshot(MysqlSource(landing(server, folder, "serial")))
-    at_once, read_later, opened = threading.Barrier(3, timeout=scaled(30)), threading.Event(), list[int]()
+    at_once, read_later = threading.Barrier(3, timeout=scaled(30)), threading.Event()
+    opened, read, waits = list[int](), list[int](), {None, (3,), (6,)}
     read_range, open_server = chunk_reading.read_range, MysqlServer.opened
 
     def reading(*args: Any, after: Any, upto: Any) -> Any:
-        if after in (None, (3,), (6,)):
+        if after in waits:
             at_once.wait()
             if after is None:
                 assert read_later.wait(scaled(30))
         chunk = read_range(*args, after=after, upto=upto)
+        read.append(len(chunk.rows))
         if after == (6,):
             read_later.set()
         return chunk
@@ -252,11 +260,12 @@ def test_several_connections_read_at_once_and_all_comes_in_its_order(
         pieces: list[int] = []
         name = f"parallel {limits.rows}"
         given = replace(landing(server, folder, name, on_rows_read=pieces.append), readers=3)
-        if limits.rows:
-            monkeypatch.setattr(chunk_reading, "read_range", read_range)
         batches, position_of_it, places = snapshot(MysqlSource(given), limits)
         assert [[*batch.columns["id"]] for batch in batches] == [[*batch.columns["id"]] for batch in one_by_one]
         assert (sum(pieces), len(pieces)) == (20, 7)
+        assert sorted(read) == sorted(pieces)
+        read.clear()
+        waits.clear()
         assert position_of_it[LOG] == position[LOG]
         assert all(len(json.dumps(place)) < 600 for place in places)
         assert max(itertools.accumulate(opened)) == 3
