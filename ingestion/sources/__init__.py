@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
@@ -137,7 +137,7 @@ class LoggedEvents(EventBatch):
 
     @property
     def rows(self) -> int:
-        return len(self.decoded) + len(self.broken)
+        return len(self.decoded) + len(self.broken) + len(self.unreadable)
 
 
 def schema_version(schema: Schema) -> int:
@@ -234,6 +234,14 @@ class Source(Protocol):
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
     ) -> SourceReading: ...
+
+
+@runtime_checkable
+class ReadsRowsAgain(Protocol):
+    """A source of captured rows that can be asked for some of them."""
+
+    def rows_again(self, keys: Sequence[Sequence[str]]) -> LogReading:
+        """`keys`: values of the record key as texts. What is there comes as changes, one batch at most; its position says nothing."""
 
 
 def has_changes(

@@ -69,6 +69,24 @@ def read_range(
     return SnapshotChunk([row_of(columns, row) for row in selected], sequence, upto)
 
 
+def read_keys(
+    connection: sa.Connection,
+    table: TableMap,
+    columns: Sequence[MappedColumn],
+    key: Sequence[str],
+    keys: Sequence[Key],
+) -> SnapshotChunk:
+    """The rows of these keys that are there: `key` names the columns, in any order of the table's, as values of which each is given. Otherwise as
+    `read_chunk`."""
+    parameters = {f"k{row}_{place}": value for row, each in enumerate(keys) for place, value in enumerate(each)}
+    alternatives = [
+        " AND ".join(f"{quoted(name)} = :k{row}_{place}" for place, name in enumerate(key)) for row in range(len(keys))
+    ]
+    within = (" OR ".join(f"({each})" for each in alternatives), parameters)
+    selected, sequence = _select(connection, table, [select_list(columns)], within, "")
+    return SnapshotChunk([row_of(columns, row) for row in selected], sequence, None)
+
+
 def end_of_chunk(
     connection: sa.Connection, table: TableMap, key: Sequence[str], *, after: Key | None, rows: int
 ) -> Key | None:

@@ -12,7 +12,7 @@ from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
 PARAMS_BY_KIND = {
     JobKind.BOOTSTRAP: ("replace", "from_chunks"),
     JobKind.INCREMENTAL: (),
-    JobKind.BACKFILL: ("partitions",),
+    JobKind.BACKFILL: ("partitions", "keys"),
     JobKind.DELETE: ("partitions", "keys", "share"),
     JobKind.REPLAY: ("rows",),
     JobKind.CLUSTER: ("partitions", "planned"),

@@ -9,13 +9,11 @@ import pyarrow as pa
 from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.merging.events import Version
 from ingestion.domain.merging.row_state import ColumnState, RowState
-from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, LatestEvent, metadata_of
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, SNAPSHOT_SOURCE, LatestEvent, metadata_of
 from ingestion.domain.schema import Schema, SchemaColumn, evolve_schema
 from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.raw_chunks.chunk_file import RawChunk
 from ingestion.sources import EventBatch, UnreadableRow
-
-SNAPSHOT_SOURCE = "snapshot"
 
 
 def has_room_for(schema: Schema, chunk: Schema) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ingestion.capture.snapshot.chunks import Key, SnapshotChunk, end_of_chunk, read_chunk, read_range
+from ingestion.capture.snapshot.chunks import Key, SnapshotChunk, end_of_chunk, read_chunk, read_keys, read_range
 from ingestion.capture.snapshot.key_position import EncodedKey, decode_key, encode_key
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
 from ingestion.raw_chunks.chunk_file import ChunkRange, ChunkWriter, RawChunk
@@ -70,6 +70,14 @@ class ChunkReader:
             )
 
         return self._read(server, after, read)
+
+    def rows_of(self, server: OpenServer, keys: Sequence[Key]) -> ReadChunk:
+        """Those that are there, by the record key."""
+
+        def read(columns: Any) -> SnapshotChunk:
+            return read_keys(server.connection, self.table.definition, columns, self.table.record_key, keys)
+
+        return self._read(server, None, read)
 
     def _read(self, server: OpenServer, after: EncodedKey | None, read: Callable[[Any], SnapshotChunk]) -> ReadChunk:
         """That has seen what was in the binlog when the load began: what the changelog had then is in its rows."""

@@ -22,9 +22,10 @@ from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.raw_chunks.folders import RawLoad
-from ingestion.sources import EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
+from ingestion.sources import EventBatch, LogReading, RenamedColumns, SourceConfig, SourceError, SourceReading
 from ingestion.sources.logged_changes import ReferenceType, metadata_column, read_changes
 from ingestion.sources.mysql.landed import LandedWalk, gone_changes, load_to_read_again
+from ingestion.sources.mysql.rows_again import rows_again
 from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
@@ -149,6 +150,13 @@ class MysqlSource:
             )
         renames, kind = self._renames(position), self.reference_type
         return replace(read_changes(self._topic, self._config, position, limits, kind), renames=renames)
+
+    def rows_again(self, keys: Sequence[Sequence[str]]) -> LogReading:
+        """Those of the table that have these keys, as changes. They say nothing of the changelog."""
+        batches = rows_again(
+            self._server, self._spec, self._topic, self._config, keys, metadata_column(self.reference_type)
+        )
+        return LogReading(batches, dict, total=lambda: len(keys))
 
     def _renames(self, position: Position) -> RenamedColumns:
         renames, mark = self._topic.renames, position.get(_RENAMED, "")

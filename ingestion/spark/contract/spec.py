@@ -146,6 +146,7 @@ class RawSpec:
 class JobSpec:
     """One job. The same `run_id` never commits twice.
 
+    `keys`: of a backfill of a captured table, the rows to read again, each as the values of its record key.
     `upto`: rows with a later watermark are not there yet. `clock_ahead_s`: how far the platform's clock is ahead of the wall's (0 in production): commits are timed by the wall.
     `window_days`: how far back from `upto` a job of the kind `lineage` looks.
     `staging_uri`: where rows wait on their way to Spark; every executor must reach it. `deadline_s`: how long the whole job may take.
@@ -160,6 +161,7 @@ class JobSpec:
     upto: str | None = None
     clock_ahead_s: float = 0.0
     partitions: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
     delete: DeleteSpec | None = None
     replay: ReplaySpec | None = None
     cluster: ClusterSpec = ClusterSpec()
@@ -245,7 +247,9 @@ def _validation_errors(spec: JobSpec) -> list[str]:
         )
     if table.max_file_mib < 1:
         problems.append(f"`table.max_file_mib` is {table.max_file_mib}: it is a whole number of MiB, at least 1.")
-    if spec.kind == "backfill" and bool(spec.partitions) != bool(table.partition_column):
+    if spec.keys and (spec.kind != "backfill" or spec.partitions):
+        problems.append("`keys` are those of a backfill of single rows, which names no partitions.")
+    if spec.kind == "backfill" and not spec.keys and bool(spec.partitions) != bool(table.partition_column):
         problems.append("A backfill names `partitions` where the table has them, and only there.")
     if spec.kind == "delete" and (spec.delete is None or bool(spec.delete.keys) == bool(spec.delete.share)):
         problems.append("A delete needs `delete.keys` or `delete.share`, one of the two.")
