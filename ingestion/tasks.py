@@ -18,7 +18,7 @@ from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
 from ingestion.positions import audit, behind
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
-from ingestion.runs.source_use import paused_runs
+from ingestion.runs.source_use import paused_runs, raw_chunks
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
 from lakehub.catalog.models import DatasetCopy
@@ -101,6 +101,7 @@ def prune_history() -> None:
     retention.delete_old_commits(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.delete_old_capture_hours(now=now)
     retention.delete_old_touched_partitions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
+    raw_chunks.delete_old(wall=datetime.now(UTC), retention=timedelta(days=settings.LAKEHUB_RAW_DAYS))
     retention.delete_old_job_folders(launcher_folder(), now=now, wall=datetime.now(UTC))
     sweep_scratch()
 

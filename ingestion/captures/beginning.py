@@ -38,6 +38,10 @@ def why_load_waits(run: JobRun, *, has_table: bool, now: datetime) -> str | None
         states.note_stopped(capture.topic, capture.load, _GIVEN_UP)
         states.tell_stops({feed.dataset_id: _GIVEN_UP}, now=now)
         capture.refresh_from_db()
+    if capture.is_stopped and run.params.get("from_chunks"):
+        raise Refused(
+            f"{capture.stopped_why} What changed since is nowhere, so its raw chunks cannot be loaded again: bootstrap the copy with `replace` and without `from_chunks`."
+        )
     if capture.is_stopped or _reads_again(run, capture):
         begin_load(capture, run.key)
     if capture.is_stopped:

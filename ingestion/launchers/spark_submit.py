@@ -48,6 +48,7 @@ _ZIPPED_PATHS = (
     "ingestion/changelog",
     "ingestion/domain",
     "ingestion/heatpipe",
+    "ingestion/raw_chunks",
     "ingestion/sources",
     "ingestion/spark",
 )

@@ -145,6 +145,8 @@ class SourcePlace(models.Model):
     """When it asked last, while it waits."""
     leased_until = models.DateTimeField(null=True, blank=True)
     """None: it waits."""
+    connections = models.PositiveSmallIntegerField(default=1)
+    """So many it may open at once: places of the connection."""
 
     class Meta:
         indexes: ClassVar = [models.Index(fields=["connection", "asked_at"], name="places_of_connection")]

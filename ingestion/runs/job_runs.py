@@ -16,7 +16,7 @@ from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after
 from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs.copy_lag import has_table
-from ingestion.runs.job_specs import check_source
+from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
 from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
@@ -356,9 +356,11 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
     if not dataset.ingested:
         raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
     check_source(dataset, kind)
+    check_rereading(dataset, kind, params)
     if kind in READING_KINDS and dataset.feed.paused:
         raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
-    if kind == JobKind.BACKFILL and bool(params.get("partitions")) != bool(dataset.partition_column):
+    is_of_partitions = kind == JobKind.BACKFILL and not params.get("keys")
+    if is_of_partitions and bool(params.get("partitions")) != bool(dataset.partition_column):
         raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
     for name in params.get("partitions", ()):
         _check_partition(copy, name)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
+
+from django.conf import settings
 
 from ingestion.capture.tap.hidden_columns import KEY_OPTION, HiddenColumns
 from ingestion.captures.beginning import is_captured_feed
@@ -26,17 +29,20 @@ from ingestion.spark.contract.spec import (
     JobSpec,
     LogMoveSpec,
     PartitionSpec,
+    RawSpec,
     ReplaySpec,
     SourceSpec,
     TableSpec,
 )
 from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, DatasetKind, Feed, FeedKind
-from lakehub.catalog.storages import is_captured
+from lakehub.catalog.storages import is_captured, lands_chunks
 from lakehub.kernel.errors import Busy, Refused
 
 SOURCE_URL_VARIABLE, CHANGELOG_URL_VARIABLE = "LAKEHUB_SOURCE_URL", "LAKEHUB_CHANGELOG_URL"
 HASH_KEY_VARIABLE = "LAKEHUB_HASH_KEY"
+MAX_KEYS = 10_000
+"""Of rows that one run reads again."""
 MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
 BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
@@ -56,17 +62,18 @@ _REMEDIES = {
 
 
 def job_spec_of(
-    run: JobRun, *, staging: str, ahead: timedelta, now: datetime, batch: str = ""
+    run: JobRun, *, staging: str, ahead: timedelta, now: datetime, batch: str = "", readers: int = 1
 ) -> tuple[JobSpec, dict[str, str]]:
     """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong.
 
-    `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
+    `readers`: how many connections it may read at once. `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
     """
     copy, params = run.copy, run.params
     check_params(run.kind, params)  # a run may have been asked for before its parameters were checked so
     feed = copy.dataset.feed_or_none
     kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
     check_source(copy.dataset, kind)
+    check_rereading(copy.dataset, kind, params)
     reads = kind in READING_KINDS or (kind in _KINDS_IN_A_LOG and is_captured_feed(feed))
     connection = feed.connection if feed is not None and reads else None
     options = checked_options({} if feed is None else feed.options)
@@ -81,14 +88,18 @@ def job_spec_of(
         run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
         kind=kind,
         table=table_spec_of(copy, options, retention_hours=kept_h),
-        source=None if feed is None or connection is None else _source_spec(feed, connection, options, topic, hidden),
+        source=None
+        if feed is None or connection is None
+        else replace(_source_spec(feed, connection, options, topic, hidden), readers=readers),
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
+        keys=_keys(params) if run.kind == JobKind.BACKFILL else (),
         delete=_delete_spec(params) if run.kind == JobKind.DELETE else None,
         replay=_replay_spec(run) if run.kind == JobKind.REPLAY else None,
         log_move=_log_move_spec(params) if run.kind == JobKind.SET_POSITION else None,
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
+        raw=_raw_spec(copy, kind, params),
         replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=min(float(options["deadline_s"]), BATCH_DEADLINE_S) if batch else float(options["deadline_s"]),
@@ -147,6 +158,70 @@ def history_table_uri(copy: DatasetCopy) -> str:
     return _uri_beside(copy, "_history") if is_captured_feed(copy.dataset.feed_or_none) else ""
 
 
+def raw_chunks_uri(copy: DatasetCopy) -> str:
+    """Below a folder with a dot: no table is called so."""
+    return _uri_beside(copy, ".lakehub/raw")
+
+
+def _raw_spec(copy: DatasetCopy, kind: str, params: Mapping[str, Any]) -> RawSpec | None:
+    """Of what lands chunks, or removes them."""
+    if kind not in (JobKind.BOOTSTRAP, JobKind.DROP) or not is_landed_feed(copy.dataset.feed_or_none):
+        return None
+    is_kept = settings.LAKEHUB_RAW_DAYS > 0
+    return RawSpec(raw_chunks_uri(copy), is_kept=is_kept, is_read=params.get("from_chunks", False))
+
+
+def is_landed_feed(feed: Feed | None) -> bool:
+    """Are the chunks kept for a while that its loads read?"""
+    return feed is not None and feed.connection is not None and lands_chunks(feed.connection.plugin)
+
+
+def check_rereading(dataset: Dataset, kind: str, params: Mapping[str, Any]) -> None:
+    """Raises Refused for what cannot be read again of this dataset."""
+    if kind == JobKind.BOOTSTRAP and params.get("from_chunks"):
+        _check_chunks(dataset, params)
+    if kind == JobKind.BACKFILL:
+        _check_backfill(dataset, params)
+
+
+def _check_backfill(dataset: Dataset, params: Mapping[str, Any]) -> None:
+    """Of a captured dataset single rows, of any other partitions."""
+    feed, keys = dataset.feed_or_none, params.get("keys") or ()
+    is_landed = is_landed_feed(feed)
+    if is_captured_feed(feed) and (not keys or not is_landed):
+        single = "name the `keys` of rows that are to be read, or " if is_landed else ""
+        raise Refused(
+            f"Dataset `{dataset.name}` is captured: all changes of its table are in the lake, so no partition is read again. "
+            f"Where rows are missing, {single}bootstrap it with `replace`."
+        )
+    if keys and not is_landed:
+        raise Refused(
+            f"Single rows of `{dataset.name}` cannot be read again: only those of tables that are captured from a MariaDB. Name partitions, or bootstrap it with `replace`."
+        )
+    if keys and params.get("partitions"):
+        raise Refused("A backfill names `keys` or `partitions`, and not both.")
+    if len(keys) > MAX_KEYS:
+        raise Refused(
+            f"{len(keys):,} keys are given: a backfill reads {MAX_KEYS:,} at most. Ask for the others in another."
+        )
+    width = len(dataset.record_key or dataset.primary_key)
+    if any(len(key) != width for key in keys):
+        raise Refused(
+            f"Each of the `keys` has the {width} values of the record key, in its order: {', '.join(dataset.record_key or dataset.primary_key)}."
+        )
+
+
+def _check_chunks(dataset: Dataset, params: Mapping[str, Any]) -> None:
+    """Whether the chunks are there is seen by the load."""
+    if not params.get("replace"):
+        raise Refused("`from_chunks` reads again what the last load has read: ask for `replace`, too.")
+    feed = dataset.feed_or_none
+    if not is_landed_feed(feed):
+        raise Refused(
+            f"Dataset `{dataset.name}` cannot be loaded from chunks: those of tables are kept that are captured from a MariaDB. Leave `from_chunks` out."
+        )
+
+
 def _uri_beside(copy: DatasetCopy, folder: str) -> str:
     name = copy.uri.rstrip("/").rpartition("/")[2] or f".{copy.dataset.name}"
     return f"{copy.data_center.lake_uri.rstrip('/')}/{folder}/{name}"
@@ -165,11 +240,6 @@ def chosen_keys(copy: DatasetCopy, replay: ReplayRequest) -> list[str]:
 def check_source(dataset: Dataset, kind: str) -> None:
     """Raises Refused where a job of this kind would read a source, and the dataset's feed is none that it can read."""
     feed = dataset.feed_or_none
-    if kind == JobKind.BACKFILL and is_captured_feed(feed):
-        raise Refused(
-            f"Dataset `{dataset.name}` is captured: all changes of its table are in the lake, so no partition is read again. "
-            "Where rows are missing, bootstrap it with `replace`."
-        )
     if kind not in READING_KINDS or (feed is not None and feed.kind == FeedKind.CONNECTION):
         return
     if feed is None:
@@ -222,7 +292,11 @@ def _source_spec(
 
 
 def _delete_spec(params: dict[str, Any]) -> DeleteSpec:
-    return DeleteSpec(keys=tuple(tuple(map(str, key)) for key in params.get("keys", ())), share=params.get("share"))
+    return DeleteSpec(keys=_keys(params), share=params.get("share"))
+
+
+def _keys(params: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(map(str, key)) for key in params.get("keys", ()))
 
 
 def _log_move_spec(params: dict[str, Any]) -> LogMoveSpec:

@@ -146,7 +146,10 @@ def _is_blocked(run: JobRun, worker: Worker) -> bool:
 
 def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease | None) -> JobReport:
     try:
-        spec, secrets = job_spec_of(run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock())
+        readers = source_limits.readers_of(run)
+        spec, secrets = job_spec_of(
+            run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock(), readers=readers
+        )
     except ValueError as problem:
         return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
     except Exception as problem:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
@@ -26,6 +26,7 @@ from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoded
 from ingestion.heatpipe.reading import BrokenEvent
+from ingestion.raw_chunks.folders import RawFolder
 from lakehub.kernel.registry import Registry
 
 _SIZE_SAMPLE = 32
@@ -38,6 +39,15 @@ class SourceError(RuntimeError):
 
 def _ignore_rows(rows: int) -> None:
     """For a reader that has all the time there is."""
+
+
+@dataclass(frozen=True)
+class RawChunks:
+    """Where a load lands what it reads, for a source that can: `load` names it. `is_read`: it reads what an earlier load has landed, and not the source."""
+
+    folder: RawFolder
+    load: str
+    is_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,10 @@ class SourceConfig:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     key_columns: tuple[str, ...] = ()
     on_rows_read: Callable[[int], None] = _ignore_rows
+    raw: RawChunks | None = None
+    """None: nothing lands."""
+    readers: int = 1
+    """How many connections may read at once, for a source that can."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,8 @@ class EventBatch(Chunk):
     is_new: bool = field(default=False, kw_only=True)
     """Of changes since a position: no reading of changes up to that position has handed over a row of this batch, if rows are never changed. Those of an
     append-only dataset are inserted without a look at the table. A source that is not certain says nothing: a new file may repeat an old one."""
+    is_landed: bool = field(default=False, kw_only=True)
+    """It was read before, and nothing was asked of the source for it now."""
 
     @classmethod
     def of(cls, chunk: Chunk, schema: Schema, *, is_new: bool = False) -> EventBatch:
@@ -121,7 +137,7 @@ class LoggedEvents(EventBatch):
 
     @property
     def rows(self) -> int:
-        return len(self.decoded) + len(self.broken)
+        return len(self.decoded) + len(self.broken) + len(self.unreadable)
 
 
 def schema_version(schema: Schema) -> int:
@@ -218,6 +234,14 @@ class Source(Protocol):
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
     ) -> SourceReading: ...
+
+
+@runtime_checkable
+class ReadsRowsAgain(Protocol):
+    """A source of captured rows that can be asked for some of them."""
+
+    def rows_again(self, keys: Sequence[Sequence[str]]) -> LogReading:
+        """`keys`: values of the record key as texts. What is there comes as changes, one batch at most; its position says nothing."""
 
 
 def has_changes(

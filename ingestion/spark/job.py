@@ -18,7 +18,8 @@ from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Checkpoint, commit_id_of, next_commit_id, run_of_commit, unfinished_snapshot
 from ingestion.domain.pace import Pace, piece_rows
 from ingestion.domain.schema import Schema
-from ingestion.sources import SOURCES, Source, SourceConfig, UnusableCursors
+from ingestion.raw_chunks.folders import RawFolder
+from ingestion.sources import SOURCES, RawChunks, Source, SourceConfig, UnusableCursors
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
@@ -26,7 +27,7 @@ from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolv
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
 from ingestion.spark.reading_pace import ReadingPace
 from ingestion.spark.session import stage_tasks
-from ingestion.spark.tables.timeline import LakeCommit, Timeline
+from ingestion.spark.tables.timeline import LakeCommit, Timeline, open_storage
 
 logger = logging.getLogger(__name__)
 
@@ -159,8 +160,21 @@ class Job:
             resolved_options(origin, self.secrets),
             self.table.record_key,
             on_rows_read=self.reading_pace.after_piece,
+            raw=self._raw_chunks,
+            readers=origin.readers,
         )
         return SOURCES.get(origin.plugin)(config)
+
+    @cached_property
+    def raw_folder(self) -> RawFolder | None:
+        """None: nothing of this table lands."""
+        return None if self.spec.raw is None else RawFolder(*open_storage(self.spec.raw.uri))
+
+    @property
+    def _raw_chunks(self) -> RawChunks | None:
+        if self.raw_folder is None or self.spec.raw is None:
+            return None
+        return RawChunks(self.raw_folder, run_of_commit(self.spec.run_id), self.spec.raw.is_read)
 
     def require_checkpoint(self, timeline: Timeline) -> Checkpoint:
         """Where the job goes on. Raises JobError, which says how to get one."""

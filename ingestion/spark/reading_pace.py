@@ -40,7 +40,7 @@ class ReadingPace:
         """The same. A source that does not tell what it reads is spared for what it hands over."""
         for batch in batches:
             yield batch
-            self._handed_over += batch.rows
+            self._handed_over += 0 if batch.is_landed else batch.rows
             self._spare_source()
 
     def _spare_source(self) -> None:

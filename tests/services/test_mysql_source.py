@@ -137,3 +137,36 @@ def test_a_load_does_not_go_on_across_a_gap_of_its_capture(server: TappedServer)
 def test_a_table_that_was_loaded_by_its_cursor_says_what_to_do(server: TappedServer) -> None:
     with pytest.raises(SourceError, match="Bootstrap it with `replace`"):
         MysqlSource(config(server)).changes({"watermark": 7})
+
+
+def test_rows_are_read_again_by_their_keys_and_by_nothing_else(server: TappedServer) -> None:
+    """Great numbers are not rounded, a text is no SQL, and texts that are equal by their collation only are rows of their own."""
+    key = ("n", "d", "day", "t")
+    server.execute(
+        "CREATE TABLE keyed (n bigint, d decimal(20,0), day date, t varchar(20) COLLATE utf8mb4_bin, v int, PRIMARY KEY (n, d, day, t))",
+        "INSERT INTO keyed VALUES (9007199254740992, 9, '2026-11-27', 'a', 1), (9007199254740993, 9, '2026-11-27', 'a', 2), "
+        "(1, 18446744073709551615, '2026-11-27', 'a'' OR ''1', 3), (1, 18446744073709551615, '2026-11-27', 'A', 4)",
+    )
+    server.take("keyed", record_key=key)
+    source = MysqlSource(replace(config(server, "keyed"), key_columns=key))
+
+    def read(*keys: tuple[str, ...]) -> list[int]:
+        (events,) = source.rows_again(keys).batches
+        assert isinstance(events, LoggedEvents)
+        assert {each.event.position for each in events.decoded} <= {(int(server.gtid().rpartition("-")[2]),)}
+        return sorted(each.event.values["v"] for each in events.decoded)
+
+    great, text = "18446744073709551615", "a' OR '1"
+    assert read(("9007199254740993", "9", "2026-11-27", "a")) == [2]
+    assert read(("1", great, "2026-11-27", text), ("1", great, "2026-11-27", "a"), ("9007199254740992", "9", "2026-11-27", "a")) == [1, 3]  # fmt: skip
+    assert read(("1", great, "2026-11-27", "x' OR '1'='1")) == []
+    many = [(str(number), "9", "2026-11-27", "a") for number in range(1200)]
+    assert read(*many, ("9007199254740992", "9", "2026-11-27", "a")) == [1]
+    for wrong, name in (
+        (("x", "9", "2026-11-27", "a"), "n"),
+        (("1", "9", "27.11.", "a"), "day"),
+        (("1",), "n, d, day, t"),
+    ):
+        with pytest.raises(SourceError, match=name) as refused:
+            read(wrong)
+        assert "27.11." not in str(refused.value)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ingestion.capture.snapshot.chunks import read_chunk
+from ingestion.capture.binlog.table_map import TableMap
+from ingestion.capture.snapshot.chunks import Key, SnapshotChunk, end_of_chunk, read_chunk, read_range
 from ingestion.capture.snapshot.definitions import read_definition
 from ingestion.capture.snapshot.key_position import decode_key, encode_key
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
@@ -31,26 +32,49 @@ def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
         yield tapped
 
 
-def chunks(server: TappedServer, table: str, *, rows: int) -> Iterator[ChangeEvent]:
+def chunks(server: TappedServer, table: str, *, rows: int, how: str = "one by one") -> Iterator[ChangeEvent]:
     """All rows, as change events."""
-    after: tuple[Any, ...] | None = None
     with server.engine.connect() as connection:
         definition = read_definition(connection, DATABASE, table)
         captured = CapturedTable.of(CaptureSpec(table, DATABASE, table), definition, server.versions, server.charsets)
-        while True:
-            chunk = read_chunk(
-                connection, definition, definition.columns, definition.primary_key, after=after, rows=rows
-            )
+        for chunk in READING[how](connection, definition, rows):
             yield from (captured.snapshot_event(chunk.sequence, row) for row in chunk.rows)
-            if chunk.last_key is None:
-                return
-            after = decode_key(json.loads(json.dumps(encode_key(chunk.last_key))))  # whichever process goes on
 
 
-def keys_in_chunks(server: TappedServer, *, rows: int) -> list[tuple[Any, ...]]:
-    return [event.row_key for event in chunks(server, "t", rows=rows)]
+def one_by_one(connection: sa.Connection, table: TableMap, rows: int) -> Iterator[SnapshotChunk]:
+    after: Any = None
+    while True:
+        chunk = read_chunk(connection, table, table.columns, table.primary_key, after=after, rows=rows)
+        yield chunk
+        if chunk.last_key is None:
+            return
+        after = later(chunk.last_key)
 
 
+def in_any_order(connection: sa.Connection, table: TableMap, rows: int) -> Iterator[SnapshotChunk]:
+    """First where each ends, then what is in it, as several connections do at once."""
+    ends: list[Any] = [None]
+    while end := end_of_chunk(connection, table, table.primary_key, after=ends[-1], rows=rows):
+        ends.append(later(end))
+    ranges = [*zip(ends, [*ends[1:], None], strict=True)]
+    random.Random(SEED).shuffle(ranges)
+    for after, upto in ranges:
+        yield read_range(connection, table, table.columns, table.primary_key, after=after, upto=upto)
+
+
+def later(key: Key) -> Key:
+    """In whichever process goes on."""
+    return decode_key(json.loads(json.dumps(encode_key(key))))
+
+
+READING = {"one by one": one_by_one, "in any order": in_any_order}
+
+
+def keys_in_chunks(server: TappedServer, *, rows: int, how: str = "one by one") -> list[tuple[Any, ...]]:
+    return [event.row_key for event in chunks(server, "t", rows=rows, how=how)]
+
+
+@pytest.mark.parametrize("how", READING)
 @pytest.mark.parametrize("rows", [1, 3, 100])
 @pytest.mark.parametrize(
     ("columns", "values"),
@@ -62,12 +86,15 @@ def keys_in_chunks(server: TappedServer, *, rows: int) -> list[tuple[Any, ...]]:
         ("a datetime(6), b bit(9), PRIMARY KEY (a, b)", "('2026-01-01 00:00:00.000001', b'1'), ('2026-01-01', b'11'), ('2026-01-01', b'111111111')"),
         ("a varbinary(4), b decimal(9,3), PRIMARY KEY (a, b)", "('\\0', 1.5), ('\\0\\0', 1.5), ('', -2), ('', 2.125), ('\\\\', 0)"),
         ("a timestamp(3) DEFAULT '2026-01-01', b char(2) CHARACTER SET latin1, PRIMARY KEY (a, b)", "('2026-10-25 02:30:00', 'é'), ('2026-03-29 03:30:00.5', 'a'), ('2026-03-29 03:30:00.5', 'b')"),
+        ("a varchar(9) COLLATE utf8mb4_german2_ci, b int, PRIMARY KEY (a, b)", "('Ä', 1), ('ae', 2), ('AF', 1), ('ä', 3), ('ß', 1), ('ss', 0), ('', 5), ('z', 1), ('Z', 2)"),
         ("`select` date PRIMARY KEY, b int", "('2026-01-01', 1), ('1000-01-01', 2), ('9999-12-31', 3)"),
     ],
 )  # fmt: skip
-def test_each_row_is_in_one_chunk_whatever_its_key(server: TappedServer, columns: str, values: str, rows: int) -> None:
+def test_each_row_is_in_one_chunk_whatever_its_key(
+    server: TappedServer, columns: str, values: str, rows: int, how: str
+) -> None:
     server.execute(f"CREATE TABLE t ({columns})", f"INSERT INTO t VALUES {values}")
-    keys = keys_in_chunks(server, rows=rows)
+    keys = keys_in_chunks(server, rows=rows, how=how)
     assert len(keys) == len(set(keys)) == len(server.all_rows("t"))
 
 
@@ -113,11 +140,14 @@ class Writers:
                     connection.rollback()
 
 
+@pytest.mark.parametrize("how", READING)
 @pytest.mark.parametrize("order", ["chunks first", "log first", "mixed"])
-def test_chunks_and_log_make_the_table_in_whatever_order_they_are_merged(server: TappedServer, order: str) -> None:
+def test_chunks_and_log_make_the_table_in_whatever_order_they_are_merged(
+    server: TappedServer, order: str, how: str
+) -> None:
     server.execute("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t SELECT seq, 0 FROM seq_1_to_200")
     with Writers(server):
-        snapshot = [*chunks(server, "t", rows=2)]
+        snapshot = [*chunks(server, "t", rows=2, how=how)]
     server.take("t")
     decoder = Decoder("t", ("id",), bytes, server.versions.of_id)
     log = [
@@ -130,3 +160,25 @@ def test_chunks_and_log_make_the_table_in_whatever_order_they_are_merged(server:
     merged = {key[0]: state.values for key, state in rows.items() if not state.is_deleted}
     assert merged == server.rows("t"), REPEAT
     assert len(log) > 20, "the writers wrote"
+
+
+def test_a_range_of_a_composite_key_is_found_by_its_index(server: TappedServer) -> None:
+    """A look at all of a table for each of its ranges would take days."""
+    server.execute(
+        "CREATE TABLE t (a varchar(9), b int, c int, PRIMARY KEY (a, b))",
+        "INSERT INTO t SELECT concat('k', seq DIV 100), seq %% 100, 0 FROM seq_1_to_5000",
+    )
+    statements: list[tuple[str, Any]] = []
+    with server.engine.connect() as connection:
+        table = read_definition(connection, DATABASE, "t")
+
+        @sa.event.listens_for(connection, "before_cursor_execute")
+        def note(conn: Any, cursor: Any, statement: str, parameters: Any, *others: Any) -> None:
+            statements.append((statement, parameters))
+
+        chunk = read_range(connection, table, table.columns, table.primary_key, after=("k20", 7), upto=("k20", 20))
+        (query,) = [each for each in statements if " FROM `" in each[0]]
+        (plan,) = connection.exec_driver_sql(f"EXPLAIN {query[0]}", query[1]).mappings()
+    assert [row["b"] for row in chunk.rows] == [*range(8, 21)]
+    assert (plan["type"], plan["key"]) == ("range", "PRIMARY")
+    assert int(plan["rows"]) < 50

@@ -91,8 +91,11 @@ class CapturedShop:
         assert report.error is None, report.error
         return report
 
-    def tried(self, spark: SparkSession, kind: str, guidance: Guidance | None = None, **fields: Any) -> JobReport:
-        url = self.server.url.render_as_string(hide_password=False)
+    def tried(
+        self, spark: SparkSession, kind: str, guidance: Guidance | None = None, url: str = "", **fields: Any
+    ) -> JobReport:
+        """`url`: of the source; empty: the server's."""
+        url = url or self.server.url.render_as_string(hide_password=False)
         return execute(self.spec(kind, **fields), spark=spark, secrets={SECRET: url}, guidance=guidance)
 
     def follow(self, spark: SparkSession, **options: Any) -> JobReport:

@@ -15,7 +15,7 @@ from ingestion.heatpipe.broken_message import Defect
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.spark.changes import committing, tombstones
 from ingestion.spark.changes.tombstones import read_tombstones
-from ingestion.spark.contract.spec import ReplaySpec
+from ingestion.spark.contract.spec import DeleteSpec, RawSpec, ReplaySpec
 from lakehub.catalog.metadata.tables import HudiCopy
 from quality.domain.language.measures import Measure
 from quality.engines.duckdb import DuckDbEngine
@@ -81,6 +81,69 @@ def test_a_load_in_parts_while_the_table_is_written_loses_nothing(
     assert shop.run(spark, "bootstrap", limits=limits).status == "succeeded"
     shop.follow(spark)
     assert shop.in_lake(spark) == shop.in_source()
+
+
+def test_a_table_is_loaded_again_from_its_raw_chunks(spark: SparkSession, server: TappedServer, tmp_path: Path) -> None:
+    """Without the source: as it was when it was read, and then with all that changed since. A load that is in parts lands them, too."""
+    shop, folder = CapturedShop(server, tmp_path, "landed"), tmp_path / "lake" / ".lakehub" / "raw" / "landed"
+    raw, limits = RawSpec(folder.as_uri()), {"commit_rows": 10, "chunk_rows": 5}
+    server.execute(
+        "CREATE TABLE landed (id int PRIMARY KEY, n int)", "INSERT INTO landed SELECT seq, 0 FROM seq_1_to_20"
+    )
+    server.take("landed")
+    assert shop.run(spark, "bootstrap", PausedAfterEach(), limits=limits, raw=raw).status == "paused"
+    server.execute("UPDATE landed SET n = 1 WHERE id > 15")
+    assert shop.run(spark, "bootstrap", limits=limits, raw=raw).counts.read == 10
+    server.execute("DELETE FROM landed WHERE id < 5", "INSERT INTO landed VALUES (0, 7)", "UPDATE landed SET n = n + 1")
+    shop.follow(spark)
+    again = {"replace": True, "raw": RawSpec(folder.as_uri(), is_read=True)}
+    report = shop.tried(spark, "bootstrap", url="mysql://reader:hunter2@127.0.0.1:1/ops", **again)
+    assert (report.error, report.counts.read, report.counts.applied) == (None, 20, 20)
+    assert {key: row["n"] for (key,), row in shop.in_lake(spark).items()} == {
+        number: int(number > 15) for number in range(1, 21)
+    }
+    shop.follow(spark)
+    assert shop.in_lake(spark) == shop.in_source()
+    assert [path.name for path in folder.iterdir()] == ["bootstrap-1"]
+    shop.run(spark, "bootstrap", replace=True, raw=RawSpec(folder.as_uri(), is_kept=False))
+    assert not folder.exists()
+    assert shop.in_lake(spark) == shop.in_source()
+
+
+def test_single_rows_are_read_again_and_take_their_place_in_the_order_of_changes(
+    spark: SparkSession, server: TappedServer, tmp_path: Path
+) -> None:
+    """Those that the lake has lost come back. One that is gone at the source is left to the log, and what the log still has is older."""
+    shop = CapturedShop(server, tmp_path, "again_rows", ("id", "code"))
+    server.execute(
+        "CREATE TABLE again_rows (id bigint, code varchar(9), n int, PRIMARY KEY (id, code))",
+        "INSERT INTO again_rows SELECT 9007199254740990 + seq, 'it''s', 0 FROM seq_1_to_9",
+    )
+    server.take("again_rows", record_key=shop.record_key)
+    shop.run(spark, "bootstrap")
+    keys = {number: (str(9007199254740990 + number), "it's") for number in range(1, 12)}
+    shop.run(spark, "delete", delete=DeleteSpec(keys=(keys[3], keys[4])))
+    before = shop.timeline.checkpoint()
+    server.execute(
+        "UPDATE again_rows SET n = 7 WHERE id = 9007199254740997",
+        "DELETE FROM again_rows WHERE id = 9007199254740998",
+    )
+    report = shop.run(spark, "backfill", keys=tuple(keys[number] for number in (3, 4, 7, 8, 11)))
+    assert (report.counts.read, report.counts.applied, report.written.inserts) == (3, 3, 2)
+    lake = {key[0] - 9007199254740990: row["n"] for key, row in shop.in_lake(spark).items()}
+    assert lake == {1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0, 7: 7, 8: 0, 9: 0}
+    after = shop.timeline.checkpoint()
+    assert before is not None
+    assert after is not None
+    assert after.position == before.position
+    report = shop.follow(spark, record_key=shop.record_key)
+    assert (report.counts.superseded, report.written.deletes) == (1, 1)
+    assert shop.in_lake(spark) == shop.in_source()
+    assert shop.run(spark, "backfill", keys=(keys[8],)).status == "nothing_to_do"
+    server.execute("INSERT INTO again_rows VALUES (1, '', 0), (2, '', 0)")
+    report = shop.run(spark, "backfill", keys=(("1", ""), ("2", "")))
+    assert (report.counts.read, report.counts.errors) == (2, 2)
+    assert len({row["error_key"] for row in shop.rejected(spark)}) == 2
 
 
 def test_columns_come_and_go_with_the_table(spark: SparkSession, server: TappedServer, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from ingestion.domain.merging.events import ReferenceKey, Version
 from ingestion.domain.merging.row_state import ChangelogColumns, RowState, changelog_columns, columns_from_changelog
 
 METADATA_COLUMN = "_lakehub_metadata"
+SNAPSHOT_SOURCE = "snapshot"
+"""Where a row was changed that was read from its table, and not from a log."""
 _STRING, _LONG, _TIMESTAMP = Plain("string"), Plain("long"), Plain("timestamp")
 
 

@@ -29,14 +29,26 @@ class Command(BaseCommand):
         parser.add_argument(
             "--partition", action="append", dest="partitions", help="of a backfill or delete; repeat it"
         )
+        parser.add_argument(
+            "--keys",
+            type=json.loads,
+            help="of a delete, or of a backfill of a captured table: record keys as JSON, such as '[[\"UA\", 17]]'",
+        )
         parser.add_argument("--share", type=float, help="of a delete: how much of each partition, above 0, at most 1")
         parser.add_argument(
             "--replace", action="store_true", default=None, help="of a bootstrap: load everything again"
         )
+        parser.add_argument(
+            "--from-chunks",
+            action="store_true",
+            default=None,
+            help="of a bootstrap with --replace: from the raw chunks of the last load, without the source",
+        )
         parser.add_argument("--json", action="store_true", help="answer as JSON")
 
     def handle(self, *, kind: str, dataset: str, data_center: str, **options: Any) -> None:
-        params = {name: options[name] for name in ("partitions", "share", "replace") if options[name] is not None}
+        names = ("partitions", "keys", "share", "replace", "from_chunks")
+        params = {name: options[name] for name in names if options[name] is not None}
         try:
             copy = job_runs.find_copy(
                 any_dataset(dataset) if kind == JobKind.DROP else live_dataset(dataset), data_center

@@ -10,9 +10,9 @@ from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
 
 PARAMS_BY_KIND = {
-    JobKind.BOOTSTRAP: ("replace",),
+    JobKind.BOOTSTRAP: ("replace", "from_chunks"),
     JobKind.INCREMENTAL: (),
-    JobKind.BACKFILL: ("partitions",),
+    JobKind.BACKFILL: ("partitions", "keys"),
     JobKind.DELETE: ("partitions", "keys", "share"),
     JobKind.REPLAY: ("rows",),
     JobKind.CLUSTER: ("partitions", "planned"),
@@ -110,6 +110,7 @@ def _shown(value: object) -> str:
 
 _FORM_PROBLEMS: Mapping[str, Callable[[str, Any], str]] = {
     "replace": _boolean_problem,
+    "from_chunks": _boolean_problem,
     "planned": _boolean_problem,
     "partitions": _names_problem,
     "keys": _keys_problem,

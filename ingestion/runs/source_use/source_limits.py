@@ -15,13 +15,15 @@ from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseProblem
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Now
 
 from ingestion.models import JobKind, JobRun, SourcePlace, SourceQuota
+from ingestion.runs.job_specs import is_landed_feed
 from ingestion.runs.leases import LEASE_DURATION, lease_end
 from ingestion.runs.source_use import paused_runs
 from ingestion.spark.contract.job_kinds import READING_KINDS
+from lakehub.catalog.datasets.feed_options import effective_options
 from lakehub.catalog.models import Connection, DatasetCopy
 
 logger = logging.getLogger(__name__)
@@ -77,11 +79,31 @@ def take_place(run: JobRun, worker: str) -> Crowded | None:
         taken = others.filter(leased_until__gte=Now())
         is_ahead = Q(asked_at__lt=own.asked_at) | Q(asked_at=own.asked_at, pk__lt=own.pk)
         ahead = others.filter(is_ahead, leased_until=None, seen_at__gte=Now() - SILENCE)
-        most = locked.max_connections
-        if most is None or taken.count() + ahead.count() < most:
-            SourcePlace.objects.filter(pk=own.pk).update(leased_until=lease_end(LEASE_DURATION))
+        most, wanted = locked.max_connections, _readers_wanted(run)
+        free = wanted if most is None else most - _connections_of(taken) - ahead.count()
+        if free > 0:
+            own_places = SourcePlace.objects.filter(pk=own.pk)
+            own_places.update(leased_until=lease_end(LEASE_DURATION), connections=min(wanted, free))
             return None
         return _crowded(locked, own, list(taken.select_related("run__copy__dataset", "run__copy__data_center")))
+
+
+def readers_of(run: JobRun) -> int:
+    """How many connections its job may read at once, now that it has its place."""
+    place = SourcePlace.objects.filter(run=run, leased_until__isnull=False).first()
+    return _readers_wanted(run) if place is None else place.connections
+
+
+def _readers_wanted(run: JobRun) -> int:
+    feed = run.copy.dataset.feed_or_none
+    reads_chunks = run.kind == JobKind.BOOTSTRAP and is_landed_feed(feed) and not run.params.get("from_chunks")
+    if feed is None or not reads_chunks:
+        return 1
+    return int(effective_options(feed.options)["readers"])
+
+
+def _connections_of(places: QuerySet[SourcePlace]) -> int:
+    return int(places.aggregate(connections=Sum("connections", default=0))["connections"])
 
 
 def needs_place(run: JobRun) -> bool:
@@ -199,9 +221,10 @@ def _own_place(run: JobRun, connection: Connection, worker: str) -> SourcePlace:
 
 def _crowded(connection: Connection, own: SourcePlace, taken: list[SourcePlace]) -> Crowded:
     names = [f"{place.run.kind} run {place.run_id} on {place.run.copy}" for place in taken]
+    connections = sum(place.connections for place in taken)
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     why = (
-        f"waits for the connection `{connection.name}`: {len(names)} of {connection.max_connections} places are taken"
+        f"waits for the connection `{connection.name}`: {connections} of {connection.max_connections} places are taken"
         f"{': ' if names else ''}{', '.join(names[:_MAX_NAMED])}{more}"
     )
     return Crowded(why, own.seen_at - own.asked_at)

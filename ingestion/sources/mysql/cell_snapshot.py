@@ -18,15 +18,15 @@ from ingestion.domain.batch_limits import BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.merging.events import Version
 from ingestion.domain.merging.row_state import ColumnState, RowState
-from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, LatestEvent, metadata_of
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, SNAPSHOT_SOURCE, LatestEvent, metadata_of
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.broken_message import UnfitEvent
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.sources import EventBatch, SourceConfig, UnreadableRow
+from ingestion.sources.mysql.chunk_reading import MAX_WAITS, not_seen_yet
 from ingestion.sources.mysql.server import TIMEOUTS, MysqlServer, OpenServer
-from ingestion.sources.mysql.snapshot import MAX_WAITS, SNAPSHOT_SOURCE, not_seen_yet
 from lakehub.kernel.cells.cell_rows import Cell, CellRow, assembled
 from lakehub.kernel.cells.fields import read_values
 

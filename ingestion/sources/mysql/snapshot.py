@@ -1,34 +1,30 @@
-"""The rows of a table in chunks of its key, each with the metadata that says after which transaction it was so."""
+"""The rows of a table in chunks of its key: those that have landed as files, and then the source's, each of which lands before it is handed over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Any
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
 
-import pyarrow as pa
 import sqlalchemy as sa
 
-from ingestion.capture.binlog.events import Row
-from ingestion.capture.snapshot.chunks import SnapshotChunk, read_chunk
-from ingestion.capture.snapshot.key_position import EncodedKey, decode_key, encode_key
+from ingestion.capture.snapshot.key_position import EncodedKey
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
-from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.batch_limits import BatchMeter
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.merging.events import Version
-from ingestion.domain.merging.row_state import ColumnState, RowState
-from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, LatestEvent, metadata_of
-from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.domain.schema import SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.heatpipe.row_keys import row_key_text
-from ingestion.sources import EventBatch, SourceConfig, SourceError, UnreadableRow
+from ingestion.raw_chunks.chunk_file import DamagedChunk, RawChunk
+from ingestion.raw_chunks.folders import RawLoad
+from ingestion.sources import EventBatch, SourceConfig
+from ingestion.sources.mysql.chunk_batches import batch_of, has_room_for
+from ingestion.sources.mysql.chunk_reading import ChunkReader, ReadChunk
+from ingestion.sources.mysql.read_ahead import ReadAhead
 from ingestion.sources.mysql.server import TIMEOUTS, MysqlServer, OpenServer
 
-SNAPSHOT_SOURCE = "snapshot"
-_KEY, _LEAST = "key", "least"
-MAX_WAITS = 200
-"""For a transaction that is in the binlog to be seen by a snapshot: the server is about to end its commit."""
+logger = logging.getLogger(__name__)
+KEY, LEAST, CHUNKS, ROWS = "key", "least", "chunks", "rows"
+"""Of the place of a load: the last key that was read, the transaction that all chunks have seen, and how many chunks and rows were read."""
 _ROWS = sa.text(
     "SELECT table_rows FROM information_schema.tables WHERE table_schema = :database AND table_name = :table"
 )
@@ -36,7 +32,7 @@ _ROWS = sa.text(
 
 class SnapshotWalk:
     """Reads on from `start` until the meter is full or the table ends: after its `key`, and from chunks that have seen its `least` transaction; none: that
-    which is the newest now.
+    which is the newest now. `load`: where chunks land; None: nowhere.
 
     Asked afterwards: `has_more`, `place`."""
 
@@ -48,97 +44,94 @@ class SnapshotWalk:
         config: SourceConfig,
         start: Position,
         meter: BatchMeter,
+        load: RawLoad | None = None,
     ) -> None:
         self._server, self._spec, self._topic, self._config, self._meter = server, spec, topic, config, meter
-        self.last_key: EncodedKey | None = start.get(_KEY)
-        self.least: int | None = start.get(_LEAST)
+        self._start, self._load = start, load
+        self.last_key: EncodedKey | None = start.get(KEY)
+        self.least: int | None = start.get(LEAST)
+        self._chunks, self._rows = start.get(CHUNKS, 0), start.get(ROWS, 0)
         self.has_more = False
 
     def place(self) -> Position:
-        return {_KEY: self.last_key, _LEAST: self.least}
+        return {KEY: self.last_key, LEAST: self.least, CHUNKS: self._chunks, ROWS: self._rows}
 
     def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
         """`metadata`: the column that comes on top of the table's."""
-        with self._server.opened() as server:
-            if self.least is None:
-                self.least = server.newest_sequence()
+        with ExitStack() as stack:
+            server = stack.enter_context(self._server.opened())
+            least = self._begin(server)
             table = server.captured_table(self._spec, self._topic)
-            schema = Schema((*table.schema.row_columns, metadata))
+            schema = table.schema.row_columns
+            reader = ChunkReader(table, self._config.chunk_rows, least, self._load is not None)
+            others = [stack.enter_context(self._server.opened()) for _ in range(self._config.readers - 1)]
+            ahead = stack.enter_context(ReadAhead(reader, [server, *others]))
             # Of another key than that of the ranges two of them may have the same: then all is one commit.
-            is_split = {*table.record_key} == {*(table.definition.primary_key or table.record_key)}
+            is_split = {*table.record_key} == {*reader.key}
             while True:
-                chunk = self._chunk(server, table)
-                self._config.on_rows_read(len(chunk.rows))
-                self.last_key = None if chunk.last_key is None else encode_key(chunk.last_key)
-                if chunk.rows:
-                    batch = _batch(chunk, table, schema)
+                landed = None if ahead.has_begun else self._landed(reader)
+                chunk = landed or self._take(ahead.next(self.last_key), self._chunks)
+                self._count(chunk)
+                if chunk.rows or chunk.unreadable:
+                    is_landed = landed is not None
+                    batch = batch_of(
+                        chunk, table.record_key, schema, table.schema.version, metadata, is_landed=is_landed
+                    )
                     self._meter.add(batch.rows, batch.estimated_bytes)
                     yield batch
                 if self.last_key is None:
                     self.has_more = False
+                    self._end(table)
                     return
                 self.has_more = is_split and self._meter.is_full()
                 if self.has_more:
+                    self._land_rest(ahead)
                     return
 
-    def _chunk(self, server: OpenServer, table: CapturedTable) -> SnapshotChunk:
-        """That has seen what was in the binlog when the load began: what the changelog had then is in its rows."""
-        definition, left_out = table.definition, self._spec.hidden.left_out
-        wanted = [column for column in definition.columns if column.name not in left_out]
-        after = None if self.last_key is None else decode_key(self.last_key)
-        for _ in range(MAX_WAITS):
-            with server.source.at_most(TIMEOUTS.silence):
-                chunk = read_chunk(
-                    server.connection,
-                    definition,
-                    wanted,
-                    definition.primary_key or table.record_key,
-                    after=after,
-                    rows=self._config.chunk_rows,
-                )
-            if self.least is None or chunk.sequence >= self.least:
-                return chunk
-        raise not_seen_yet(self._spec, chunk.sequence, self.least)
+    def _begin(self, server: OpenServer) -> int:
+        if self.least is None:
+            self.least = server.newest_sequence()
+            if self._load is not None:
+                self._load.begin({**self._start, LEAST: self.least})
+        return self.least
+
+    def _count(self, chunk: RawChunk) -> None:
+        self._chunks += 1
+        self._rows += chunk.rows + len(chunk.unreadable)
+        self.last_key = chunk.range.last_key
+
+    def _take(self, read: ReadChunk, number: int) -> RawChunk:
+        """Lands it, and then waits where the source is to be spared: whoever ends meanwhile has it."""
+        if self._load is not None and read.content is not None:
+            self._load.land(number, read.content)
+        self._config.on_rows_read(read.source_rows)
+        return read.chunk
+
+    def _land_rest(self, ahead: ReadAhead) -> None:
+        """The next reading begins with what was read ahead."""
+        if self._load is not None:
+            for number, read in enumerate(ahead.rest(), self._chunks):
+                self._take(read, number)
+
+    def _end(self, table: CapturedTable) -> None:
+        if self._load is not None:
+            columns, version = table.schema.row_columns.types, table.schema.version
+            self._load.end(self._chunks, {ROWS: self._rows, "schema": columns, "schema_version": version})
+
+    def _landed(self, reader: ChunkReader) -> RawChunk | None:
+        """The next chunk as it was read before. None: it was not, or it is of another range, or of columns for which the table has no room now."""
+        try:
+            chunk = None if self._load is None else self._load.chunk(self._chunks)
+        except DamagedChunk as problem:
+            logger.warning("%s. It is read again.", problem)
+            return None
+        if chunk is None or (tuple(chunk.range.key), chunk.range.after) != (reader.key, self.last_key):
+            return None
+        is_fit = has_room_for(reader.table.schema.row_columns, chunk.schema)
+        return chunk if is_fit and chunk.sequence >= reader.least else None
 
     def estimated_rows(self) -> int | None:
         named = {"database": self._spec.database, "table": self._spec.table}
         with self._server.opened() as server, server.source.at_most(TIMEOUTS.silence):
             rows = server.connection.execute(_ROWS, named).scalar()
         return None if rows is None else int(rows)
-
-
-def not_seen_yet(spec: CaptureSpec, sequence: int, least: int | None) -> SourceError:
-    return SourceError(
-        f"The server of `{spec.database}.{spec.table}` shows its rows as they were after transaction {sequence:,}, and {least or 0:,} is in "
-        "its binlog. Nothing was read; the load goes on when it is run again."
-    )
-
-
-def _batch(chunk: SnapshotChunk, table: CapturedTable, schema: Schema) -> EventBatch:
-    rows: list[dict[str, Any]] = []
-    unreadable: list[UnreadableRow] = []
-    for row in chunk.rows:
-        try:
-            rows.append(dict(table.values_of(row)))
-        except ValueError as problem:
-            unreadable.append(_unreadable(row, table, problem))
-    names = table.schema.columns
-    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in names}
-    keys = [row_key_text(tuple(row[name] for name in table.record_key)) for row in rows]
-    columns[METADATA_COLUMN] = _metadata(keys, chunk.sequence, table)
-    return EventBatch(columns, tuple(unreadable), schema=schema, schema_version=table.schema.version)
-
-
-def _unreadable(row: Row, table: CapturedTable, problem: ValueError) -> UnreadableRow:
-    return UnreadableRow(repr(table.shown(row)), f"A value of the row cannot be read: {problem}")
-
-
-def _metadata(keys: Sequence[str], sequence: int, table: CapturedTable) -> pa.Array:
-    """All alike but for the key."""
-    version = Version(reference_key_after(sequence), "", (sequence,))
-    state = RowState(dict.fromkeys(table.schema.columns, ColumnState(None, version)))
-    latest = LatestEvent(SNAPSHOT_SOURCE, None, datetime.now(UTC), table.schema.version)
-    registered = table.schema.columns if table.schema.version else ()
-    each = pa.array([metadata_of("", state, latest, registered)]).take(pa.array([0] * len(keys), pa.int64()))
-    fields = {name: each.field(name) for name in each.type.names} | {"row_key": pa.array(keys, pa.string())}
-    return pa.StructArray.from_arrays([*fields.values()], names=[*fields])

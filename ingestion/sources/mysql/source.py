@@ -21,11 +21,16 @@ from ingestion.domain.log_moves import LOAD, LOADED_AT, LOADED_FROM, LOG
 from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.sources import EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
+from ingestion.raw_chunks.folders import RawLoad
+from ingestion.sources import EventBatch, LogReading, RenamedColumns, SourceConfig, SourceError, SourceReading
 from ingestion.sources.logged_changes import ReferenceType, metadata_column, read_changes
+from ingestion.sources.mysql.landed import LandedWalk, gone_changes, load_to_read_again
+from ingestion.sources.mysql.rows_again import rows_again
 from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
+_RAW = "raw"
+"""Of a load that goes on: by which name its chunks land."""
 _RENAMED, _FILLED = "renamed", "filled"
 """Up to which place in the order of changes the renames of columns are made; and the last one for which stored rows were filled."""
 
@@ -56,8 +61,11 @@ class MysqlSource:
         self._server = MysqlServer(config.url)
 
     def schema(self) -> Schema:
-        with self._server.opened() as server:
-            columns = self._columns(server)
+        if self._config.raw is not None and self._config.raw.is_read:
+            columns = self._landed_walk(self._beginning(), BatchMeter(UNLIMITED, self._clock)).schema()
+        else:
+            with self._server.opened() as server:
+                columns = self._columns(server)
         return Schema((*columns, metadata_column(self.reference_type)))
 
     def _columns(self, server: OpenServer) -> Schema:
@@ -97,10 +105,39 @@ class MysqlSource:
         return SourceReading(batches, position, total=total or (lambda: None), has_more=lambda: walk.has_more)
 
     def _walk(self, start: Position, meter: BatchMeter) -> Walk:
-        return SnapshotWalk(self._server, self._spec, self._topic, self._config, start, meter)
+        raw, load = self._config.raw, self._load_of(start)
+        if raw is not None and raw.is_read:
+            return self._landed_walk(start, meter)
+        return SnapshotWalk(self._server, self._spec, self._topic, self._config, start, meter, load)
+
+    def _landed_walk(self, start: Position, meter: BatchMeter) -> LandedWalk:
+        load = self._load_of(start)
+        if load is None:
+            raise SourceError(
+                f"The load of `{self._config.object}` that goes on has landed no raw chunks. Bootstrap it without `from_chunks`."
+            )
+        return LandedWalk(load, self._config.key_columns, start, meter)
+
+    def _load_of(self, start: Position) -> RawLoad | None:
+        """None: its chunks do not land."""
+        raw = self._config.raw
+        return None if raw is None or _RAW not in start else raw.folder.load(start[_RAW])
 
     def _beginning(self) -> Position:
-        """Of a load: what the log has by now is in the rows. The time first, so that it is not later than that."""
+        """Of a load: what the log has by now is in the rows. One that has begun to land chunks goes on as it began, as long as the log has what changed since."""
+        raw = self._config.raw
+        if raw is None:
+            return self._new_beginning()
+        if raw.is_read:
+            load = load_to_read_again(raw.folder, self._topic, self._config.object)
+            return {**(load.beginning() or {}), _RAW: load.name}
+        begun = raw.folder.load(raw.load).beginning()
+        if begun is not None and begun[LOAD] == self._topic.load and not gone_changes(self._topic, begun):
+            return begun
+        return {**self._new_beginning(), _RAW: raw.load}
+
+    def _new_beginning(self) -> Position:
+        """The time first, so that it is not later than what the log has."""
         began_at = datetime.now(UTC).isoformat()
         return {LOG: self._topic.end(), LOAD: self._topic.load, LOADED_AT: began_at}
 
@@ -113,6 +150,13 @@ class MysqlSource:
             )
         renames, kind = self._renames(position), self.reference_type
         return replace(read_changes(self._topic, self._config, position, limits, kind), renames=renames)
+
+    def rows_again(self, keys: Sequence[Sequence[str]]) -> LogReading:
+        """Those of the table that have these keys, as changes. They say nothing of the changelog."""
+        batches = rows_again(
+            self._server, self._spec, self._topic, self._config, keys, metadata_column(self.reference_type)
+        )
+        return LogReading(batches, dict, total=lambda: len(keys))
 
     def _renames(self, position: Position) -> RenamedColumns:
         renames, mark = self._topic.renames, position.get(_RENAMED, "")

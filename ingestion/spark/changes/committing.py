@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.lag import spread_of_times
-from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_type_of
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, SNAPSHOT_SOURCE, reference_type_of
 from ingestion.domain.schema import Schema, SchemaEvolution
+from ingestion.heatpipe.decoder import Decoded
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
+from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.sources import LoggedEvents, LogReading
 from ingestion.spark.changes.broken_raw import broken_raw
 from ingestion.spark.changes.cells import siblings_of
@@ -62,8 +64,10 @@ class _Batch:
         return self.fitted.changes
 
 
-def commit_events(job: Job, start: ReadingStart, reading: LogReading) -> JobReport | None:
-    """None: there is nothing to read."""
+def commit_events(
+    job: Job, start: ReadingStart, reading: LogReading, *, moves_checkpoint: bool = True
+) -> JobReport | None:
+    """None: there is nothing to read. `moves_checkpoint`: the events are those of the log from there on."""
     with job.phase("read"):
         events = next(reading.batches, None)
     if not isinstance(events, LoggedEvents):
@@ -77,7 +81,8 @@ def commit_events(job: Job, start: ReadingStart, reading: LogReading) -> JobRepo
                 events, fit_changes(events.decoded, job.table, columns, write_path.partition_form_of(job.table))
             )
             staged = _stage(batch, uri, evolution, reading, keeps_history=job.table.keeps_history)
-        plan = CommitPlan("upsert", evolution, True, staged.position, start.checkpoint.position, start)
+        after, before = (staged.position, start.checkpoint.position) if moves_checkpoint else (None, None)
+        plan = CommitPlan("upsert", evolution, True, after, before, start)
         report = write_path.commit_batch(job, staged, plan, partial(_commit_once, batch))
         return replace(report, has_more=reading.has_more())
 
@@ -120,9 +125,19 @@ def _error_rows(batch: _Batch) -> Iterator[Mapping[str, str | None]]:
     events = batch.events
     for place, row in batch.fitted.rejected.items():
         decoded = events.decoded[place]
-        yield _error_row(place_in_log(decoded.schema.subject, *decoded.event.position), row)
+        yield _error_row(_place(decoded), row)
     for broken in events.broken:
         yield _error_row(broken.place, RejectedRow(broken.problem.field, broken.problem.labelled, _raw(broken)))
+    for unreadable in events.unreadable:
+        yield _error_row(unreadable.raw, RejectedRow("", unreadable.reason, unreadable.raw))
+
+
+def _place(decoded: Decoded) -> str:
+    """A row that was read has none in the log: it is named by its key and the transaction after which it was so."""
+    topic, position = decoded.schema.subject, decoded.event.position
+    if decoded.source == SNAPSHOT_SOURCE:
+        return f"{topic} {row_key_text(decoded.event.row_key)} after transaction {position[0]}"
+    return place_in_log(topic, *position)
 
 
 def _error_row(place: str, row: RejectedRow) -> dict[str, str | None]:

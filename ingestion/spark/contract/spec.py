@@ -75,6 +75,7 @@ class SourceSpec:
     `option_refs`: options whose values are secrets, each by its reference.
     `commit_rows`, `commit_bytes`, `commit_s`: what one commit takes at most of rows, of their bytes in memory, and of seconds to read them; None: any.
     `rows_per_s`: how fast this job may read; None: as fast as it can. `is_paid_for`: others read there too, and the launcher says when to read on.
+    `readers`: how many connections may read at once.
     """
 
     plugin: str
@@ -90,6 +91,7 @@ class SourceSpec:
     commit_s: float | None = None
     rows_per_s: float | None = None
     is_paid_for: bool = False
+    readers: int = 1
 
     @property
     def limits(self) -> BatchLimits:
@@ -135,9 +137,20 @@ class LogMoveSpec:
 
 
 @dataclass(frozen=True)
+class RawSpec:
+    """The raw chunks of a captured table. `uri`: a folder for its loads. `is_kept`: also after the load. `is_read`: a load reads those of an earlier one, and
+    not the source."""
+
+    uri: str
+    is_kept: bool = True
+    is_read: bool = False
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """One job. The same `run_id` never commits twice.
 
+    `keys`: of a backfill of a captured table, the rows to read again, each as the values of its record key.
     `upto`: rows with a later watermark are not there yet. `clock_ahead_s`: how far the platform's clock is ahead of the wall's (0 in production): commits are timed by the wall.
     `window_days`: how far back from `upto` a job of the kind `lineage` looks.
     `staging_uri`: where rows wait on their way to Spark; every executor must reach it. `deadline_s`: how long the whole job may take.
@@ -152,10 +165,12 @@ class JobSpec:
     upto: str | None = None
     clock_ahead_s: float = 0.0
     partitions: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
     delete: DeleteSpec | None = None
     replay: ReplaySpec | None = None
     cluster: ClusterSpec = ClusterSpec()
     log_move: LogMoveSpec | None = None
+    raw: RawSpec | None = None
     replace: bool = False
     window_days: int = 30
     staging_uri: str | None = None
@@ -240,7 +255,9 @@ def _validation_errors(spec: JobSpec) -> list[str]:
         )
     if table.max_file_mib < 1:
         problems.append(f"`table.max_file_mib` is {table.max_file_mib}: it is a whole number of MiB, at least 1.")
-    if spec.kind == "backfill" and bool(spec.partitions) != bool(table.partition_column):
+    if spec.keys and (spec.kind != "backfill" or spec.partitions):
+        problems.append("`keys` are those of a backfill of single rows, which names no partitions.")
+    if spec.kind == "backfill" and not spec.keys and bool(spec.partitions) != bool(table.partition_column):
         problems.append("A backfill names `partitions` where the table has them, and only there.")
     if spec.kind == "delete" and (spec.delete is None or bool(spec.delete.keys) == bool(spec.delete.share)):
         problems.append("A delete needs `delete.keys` or `delete.share`, one of the two.")
@@ -264,6 +281,8 @@ def _validation_errors(spec: JobSpec) -> list[str]:
 def _limit_errors(source: SourceSpec) -> list[str]:
     if source.rows_per_s is not None and not source.rows_per_s > 0:
         return [f"`source.rows_per_s` is {source.rows_per_s}: it is above 0, or left out."]
+    if source.readers < 1:
+        return [f"`source.readers` is {source.readers}: it is a whole number, at least 1."]
     try:
         source.limits  # noqa: B018  asked for its errors
     except ValueError as problem:
@@ -277,5 +296,6 @@ def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:
         ("`staging_uri`", spec.staging_uri),
         ("`table.tombstone_uri`", spec.table.tombstone_uri),
         ("`table.history_uri`", spec.table.history_uri),
+        ("`raw.uri`", "" if spec.raw is None else spec.raw.uri),
     ]
     return named + [(label, uri) for label, uri in optional if uri]

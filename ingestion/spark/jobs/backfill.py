@@ -1,4 +1,4 @@
-"""Given partitions read from the source again and upserted, beside incremental jobs.
+"""Given partitions, or rows of a captured table, read from the source again and upserted, beside incremental jobs.
 
 The checkpoint is theirs: a commit here carries none, so that it never sets them back. What they write while the source is read stands.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from ingestion.sources import ReadsRowsAgain
+from ingestion.spark.changes.committing import commit_events
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.job import Job
+from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import rereading, write_path
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
@@ -20,7 +22,18 @@ def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
     if done := job.report_of_earlier_attempt(timeline):
         return done
-    return rereading.read_until_written(job, partial(_read_and_commit, job, timeline))
+    read_and_commit = _read_rows_and_merge if job.spec.keys else _read_and_commit
+    return rereading.read_until_written(job, partial(read_and_commit, job, timeline))
+
+
+def _read_rows_and_merge(job: Job, timeline: Timeline) -> JobReport:
+    """As changes that are as old as the rows that were read: what is newer stands, also a delete. A row that is not there any more says nothing."""
+    start, source = rereading.note_reading_start(job, timeline), job.open_source()
+    if not job.table.has_metadata or not isinstance(source, ReadsRowsAgain):
+        raise JobError(f"Single rows of `{job.table.name}` cannot be read again: it is not captured from a MariaDB.")
+    checkpoint = start.checkpoint
+    report = commit_events(job, start, source.rows_again(job.spec.keys), moves_checkpoint=False)
+    return report or job.nothing_to_do_report(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
 
 
 def _read_and_commit(job: Job, timeline: Timeline) -> JobReport:

@@ -7,6 +7,7 @@ there in one commit: readers see the old rows until then, and the timeline goes 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -21,6 +22,8 @@ from ingestion.spark.loading.staging import StagedBatch
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
 from lakehub.kernel import failpoint
+
+logger = logging.getLogger(__name__)
 
 
 def run(job: Job) -> JobReport:
@@ -115,7 +118,22 @@ def _settled(job: Job, report: JobReport) -> JobReport:
     index: Index = INDEXES.get(job.table.index)()
     with job.phase("index"):
         index.settle(job.spark, job.table, report.counts.applied)
+    _let_go_of_chunks(job)
     return report
+
+
+def _let_go_of_chunks(job: Job) -> None:
+    """Those of earlier loads, and where they are not kept those of this one. What cannot be removed now is removed when it is old."""
+    folder, raw = job.raw_folder, job.spec.raw
+    if folder is None or raw is None:
+        return
+    try:
+        if raw.is_kept:
+            folder.keep_newest()
+        else:
+            folder.remove()
+    except OSError as problem:
+        logger.warning("Raw chunks below %s are not removed: %s", raw.uri, problem)
 
 
 def _refuse_rows_without_key(job: Job, batch: StagedBatch) -> None:

@@ -1,4 +1,4 @@
-"""A copy leaves the lake, with its error table, its tombstones and its history. First renamed, so that no reader finds half a table; then removed."""
+"""A copy leaves the lake, with its error table, its tombstones, its history and its raw chunks. First renamed, so that no reader finds half a table; then removed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def run(job: Job) -> JobReport:
         for beside in (job.table.error_uri, job.table.tombstone_uri, job.table.history_uri):
             if beside and Timeline(beside).exists:
                 _rename_and_remove(beside)
+        if job.raw_folder is not None:
+            job.raw_folder.remove()
     return JobReport(run_id=job.spec.run_id, status=SUCCEEDED) if there else job.nothing_to_do_report()
 
 

@@ -99,6 +99,7 @@ _ALL = (
     FeedOption("commit_s", "Reading time of a commit, seconds", "After how long a job commits what it has read and reads on.", 900, (1, _YEAR_S), least=5),
     FeedOption("max_file_mib", "Largest file, MiB", "About how large a file of the lake may get. A changed row writes its whole file anew; a scan reads few large files sooner.", 32, (1, 1024), is_whole=True),
     FeedOption("rows_per_s", "Rows read per second", "How fast a job may read, to spare the source; 0 is as fast as it can.", 0, (0, 1_000_000_000), least=100, zero_is_none=True),
+    FeedOption("readers", "Connections of a load", "How many connections read a captured table at once for its first load, each another range of its key. A limit of the connection may leave it fewer.", 1, (1, 16), is_whole=True),
     FeedOption("deadline_s", "Job deadline, seconds", "How long a job may take before it is stopped.", 3600, (30, _YEAR_S), limited_by="LAKEHUB_MAX_DEADLINE_S"),
     FeedOption("inputs_back_s", "Look-back for inputs, seconds", "How far before the last look the inputs of an incremental job must be good.", 0, (0, _YEAR_S)),
     FeedOption("history", "History", "Whether every version of a row is kept, in a table of its own beside the dataset's. It begins with the next changes after it is set to on.", default=False, is_of_captures=True),

@@ -86,6 +86,8 @@ class Storage(ABC):
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
     can_hide_columns: ClassVar[bool] = False
     """Of a table that is captured from it, columns can be left out, hashed or masked."""
+    lands_chunks: ClassVar[bool] = False
+    """What a load reads of its tables is kept for a while, and can be loaded again from there."""
     is_stream: ClassVar[bool] = False
     """Its tables are streams of messages: no engine reads them, and their columns are those of some messages, so that others may have more."""
     has_cells: ClassVar[bool] = False
@@ -197,6 +199,14 @@ def is_captured(plugin: str) -> bool:
     """Whether changes come from the log of the server; not of a storage that is not installed (any more)."""
     try:
         return STORAGES.get(plugin).is_captured
+    except UnknownPlugin:
+        return False
+
+
+def lands_chunks(plugin: str) -> bool:
+    """Not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).lands_chunks
     except UnknownPlugin:
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,19 @@ def test_rows_are_paid_for_once(pieces: list[int], paid: list[int]) -> None:
 
     assert [each.rows for each in pace.batches(batches())] == [2, 1]
     assert payments == paid
+
+
+def test_rows_that_were_read_before_are_not_paid_for_again() -> None:
+    payments: list[int] = []
+    pace = ReadingPace(lambda: None, pay=payments.append)
+
+    def batches() -> Iterator[EventBatch]:
+        yield replace(batch(5), is_landed=True)
+        pace.after_piece(2)
+        yield batch(2)
+
+    assert [each.rows for each in pace.batches(batches())] == [5, 2]
+    assert payments == [2]
 
 
 def test_rows_that_are_only_looked_at_are_paid_for_piece_by_piece() -> None:

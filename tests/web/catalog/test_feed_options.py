@@ -23,12 +23,12 @@ from tests.factories import DAY, NOW
 pytestmark = pytest.mark.django_db
 DEFAULTS = {
     "index": "simple", "overlap_s": 120, "chunk_rows": 20_000, "commit_rows": 5_000_000, "commit_mib": 8192, "commit_s": 900,
-    "rows_per_s": 0, "max_file_mib": 32,
+    "rows_per_s": 0, "max_file_mib": 32, "readers": 1,
     "deadline_s": 3600, "inputs_back_s": 0,
 }  # fmt: skip
 SET = {
     "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 8, "commit_s": 5,
-    "rows_per_s": 102.5, "max_file_mib": 8,
+    "rows_per_s": 102.5, "max_file_mib": 8, "readers": 4,
     "deadline_s": 90.5, "inputs_back_s": 86_400, "topic_begin": "0:15,1:20", "topic_key": "message",
 }  # fmt: skip
 HISTORY = {"history": True, "history_days": 30}

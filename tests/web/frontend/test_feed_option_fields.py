@@ -73,13 +73,13 @@ def test_the_settings_set_every_option_and_say_so(page: Client, form: dict[str, 
     typed = {
         "feed-index": "record_index", "feed-overlap_s": "0", "feed-chunk_rows": "5,000", "feed-deadline_s": "90.5",
         "feed-inputs_back_s": "86400", "feed-commit_rows": "10,000", "feed-commit_mib": "64", "feed-commit_s": "7.5",
-        "feed-rows_per_s": "500", "feed-max_file_mib": "8",
+        "feed-rows_per_s": "500", "feed-max_file_mib": "8", "feed-readers": "4",
     }  # fmt: skip
     assert "Saved: the feed." in text_of(page.post(SETTINGS, {**form, **typed}, follow=True))
     options = Feed.objects.get(dataset=loaded).options
     assert options == {
         "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 64, "commit_s": 7.5,
-        "rows_per_s": 500, "max_file_mib": 8,
+        "rows_per_s": 500, "max_file_mib": 8, "readers": 4,
         "deadline_s": 90.5, "inputs_back_s": 86400,
     }  # fmt: skip
     detail = AuditEntry.objects.order_by("-pk")[0].detail

@@ -18,7 +18,7 @@ from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.source_use import source_limits
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.connection_limits import limit_connection
-from lakehub.catalog.models import Connection, DatasetCopy
+from lakehub.catalog.models import Connection, DatasetCopy, Feed
 from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import HOUR, NOW
@@ -100,6 +100,34 @@ def test_who_finds_no_place_waits_and_says_for_whom(planes: JobRun, crews: JobRu
     run_worker.run_next(worker_at(crews.due_at, launcher))
     crews.refresh_from_db()
     assert (crews.state, crews.error, SourcePlace.objects.count()) == (JobState.SUCCEEDED, "", 0)
+
+
+def test_a_load_takes_a_place_for_each_of_its_connections_as_far_as_there_are(
+    planes: JobRun, crews: JobRun, launcher: FakeLauncher
+) -> None:
+    """Its job is told how many it has. Other jobs of the dataset have one."""
+    Connection.objects.filter(name="ops").update(plugin="mysql")
+    Feed.objects.filter(dataset__name__in=("planes", "crews")).update(options={"readers": 3})
+    limit(4)
+    granted = []
+    for run in (planes, crews, run_of("trips"), run_of("days", JobKind.INCREMENTAL)):
+        taken = source_limits.take_place(fresh(run), "host:9:b")
+        granted.append((taken is None) and source_limits.readers_of(fresh(run)))
+    assert granted == [3, 1, False, False]
+    waits = source_limits.take_place(fresh(JobRun.objects.latest("pk")), "host:9:b")
+    assert waits is not None
+    assert "4 of 4 places are taken" in waits.why
+    source_limits.release_all_places("host:9:b")
+    assert source_limits.readers_of(fresh(planes)) == 3
+    spec, _ = job_spec_of(fresh(planes), staging="file:///staging", ahead=timedelta(), now=NOW, readers=2)
+    assert spec.source is not None
+    assert spec.source.readers == 2
+    limit()
+    kinds = dict.fromkeys((JobKind.BOOTSTRAP, JobKind.INCREMENTAL))
+    for kind in kinds:
+        JobRun.objects.filter(pk=planes.pk).update(kind=kind)
+        kinds[kind] = source_limits.readers_of(fresh(planes))
+    assert [*kinds.values()] == [3, 1]
 
 
 def test_who_waits_for_longer_than_its_deadline_fails_and_says_so(
