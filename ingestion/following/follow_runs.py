@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce, Now
 
 from ingestion.domain.following import FollowSums, next_look_at
 from ingestion.lake import findings
-from ingestion.models import JobKind, JobRun, JobState
+from ingestion.models import JobKind, JobRun, JobState, SchemaVersion
 from ingestion.runs import job_runs
 from ingestion.runs.leases import lease_end
 from lakehub.catalog.models import DatasetCopy, FeedKind
@@ -42,10 +42,13 @@ def _claim(pk: int, worker: str, now: datetime) -> bool:
 
 
 def held(worker: str, runs: Collection[int]) -> dict[int, JobRun]:
-    """Those of `runs` that are still `worker`'s, with what a look needs, by number. One query."""
+    """Those of `runs` that are still `worker`'s, with what a look needs, by number: `accepted` is the newest version of the subject of a captured
+    dataset. One query."""
     related = ("copy__dataset__feed__connection", "copy__dataset__team", "copy__data_center", "copy__rebuild")
     mine = _follow_runs().filter(pk__in=runs, state=JobState.RUNNING, leased_by=worker)
-    return {run.pk: run for run in mine.select_related(*related)}
+    of_subject = SchemaVersion.objects.filter(subject__name=OuterRef("copy__dataset__feed__capture__topic"))
+    accepted = of_subject.filter(deprecated_at=None).order_by("-version").values("version")[:1]
+    return {run.pk: run for run in mine.select_related(*related).annotate(accepted=Subquery(accepted))}
 
 
 def renew(worker: str) -> None:

@@ -74,7 +74,8 @@ def job_spec_of(
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
-    topic = _topic(copy.dataset, connection, is_look=is_look, now=now - ahead)
+    accepted = (getattr(run, "accepted", None) or 0) if is_look else None
+    topic = _topic(copy.dataset, connection, accepted, now=now - ahead)
     hidden = HiddenColumns() if feed is None or topic is None else hidden_columns_of(feed)
     secrets = _secrets(connection, topic, hidden)
     spec = JobSpec(
@@ -179,11 +180,13 @@ def run_key_of(run_id: str) -> UUID:
     return UUID(run_id.partition(BATCH_SEPARATOR)[0])
 
 
-def _topic(dataset: Dataset, connection: Connection | None, *, is_look: bool, now: datetime) -> EventTopic | None:
-    """None: the rows of the dataset do not come from a changelog."""
+def _topic(
+    dataset: Dataset, connection: Connection | None, accepted: int | None, *, now: datetime
+) -> EventTopic | None:
+    """None: the rows of the dataset do not come from a changelog. `accepted`: the newest version, for a look; None: a job reads."""
     if connection is None or not is_captured(connection.plugin):
         return None
-    return topic_to_look_at(dataset) if is_look else topic_to_read(dataset, now=now)
+    return topic_to_read(dataset, now=now) if accepted is None else topic_to_look_at(dataset, accepted)
 
 
 def _source_spec(

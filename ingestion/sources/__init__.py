@@ -191,12 +191,22 @@ class RenamedColumns:
 
 
 @dataclass(frozen=True)
+class AcceptedColumns:
+    """Of the newest version of the schema, which the table gets whether a row has them or not. `version`: 0: none is known. `columns`: None: it is no schema of change events. `is_due`: the table follows an older version."""
+
+    version: int = 0
+    columns: Schema | None = None
+    is_due: bool = False
+
+
+@dataclass(frozen=True)
 class LogReading(SourceReading):
     """Of a changelog: its batches are LoggedEvents, one at most, which may be read once no rename is due. `lag`: how many messages there are to read from
     its beginning on, asked without reading them."""
 
     lag: Callable[[], int] = lambda: 0
     renames: RenamedColumns = field(default_factory=RenamedColumns)
+    accepted: AcceptedColumns = field(default_factory=AcceptedColumns)
 
 
 class Source(Protocol):
@@ -234,7 +244,7 @@ def has_changes(
     """
     reading, is_empty, handed_over = source.changes(position, upto=upto), True, 0
     if isinstance(reading, LogReading):
-        return reading.lag() > 0
+        return reading.accepted.is_due or reading.lag() > 0
     try:
         for chunk in reading.batches:
             handed_over += chunk.rows

@@ -73,6 +73,7 @@ class CapturedShop:
             schemas,
             KnownSchemas(len(self.server.versions.known), datetime.now(UTC) + self.told),
             renames=self.server.versions.notes_of(self.name).column_renames(),
+            accepted=max((schema.version for schema in schemas), default=0),
         )
 
     def spec(self, kind: str, **fields: Any) -> JobSpec:

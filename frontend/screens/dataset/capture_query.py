@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ingestion.models import Capture, SchemaVersion, TapServer
+from ingestion.schemas.subjects.lake_tables import LakeTable, lake_tables
 from lakehub.catalog.models import Dataset
 
 
@@ -18,6 +19,7 @@ class CaptureState:
     address: str
     server: TapServer | None
     version: int | None
+    tables: list[LakeTable]
 
     @property
     def table(self) -> str:
@@ -38,11 +40,12 @@ class CaptureState:
 
 
 def capture_state(dataset: Dataset) -> CaptureState | None:
-    """None: its changes are not captured. One query then, else three."""
+    """None: its changes are not captured. One query then, else five."""
     capture = Capture.objects.filter(feed__dataset=dataset).first()
     if capture is None:
         return None
     address, _, _ = capture.captured_table.partition("/")
     server = TapServer.objects.filter(address=address).first() if address else None
     versions = SchemaVersion.objects.filter(subject__name=capture.topic).order_by("-version")
-    return CaptureState(capture, address, server, versions.values_list("version", flat=True).first())
+    newest = versions.values_list("version", flat=True).first()
+    return CaptureState(capture, address, server, newest, lake_tables(dataset))

@@ -52,6 +52,7 @@ class CellWalk:
         self.least: int | None = start.get(_LEAST)
         self._types: Mapping[str, str] = start.get(_TYPES) or {}
         self.has_more = False
+        self.columns: Schema | None = None
 
     def place(self) -> Position:
         return {_KEY: self._last_key, _LEAST: self.least, _TYPES: dict(self._types)}
@@ -75,7 +76,7 @@ class CellWalk:
                 if schema is not None and table.schema.row_columns != schema:
                     self.has_more = True
                     return
-                schema = table.schema.row_columns
+                schema = self.columns = table.schema.row_columns
                 self._config.on_rows_read(len(chunk.cells))
                 self._last_key = None if chunk.last_key is None else encode_key(chunk.last_key)
                 batch = rows.batch(Schema((*schema, metadata)))

@@ -53,6 +53,7 @@ class SnapshotWalk:
         self.last_key: EncodedKey | None = start.get(_KEY)
         self.least: int | None = start.get(_LEAST)
         self.has_more = False
+        self.columns: Schema | None = None
 
     def place(self) -> Position:
         return {_KEY: self.last_key, _LEAST: self.least}
@@ -63,7 +64,8 @@ class SnapshotWalk:
             if self.least is None:
                 self.least = server.newest_sequence()
             table = server.captured_table(self._spec, self._topic)
-            schema = Schema((*table.schema.row_columns, metadata))
+            self.columns = table.schema.row_columns
+            schema = Schema((*self.columns, metadata))
             # Of another key than that of the ranges two of them may have the same: then all is one commit.
             is_split = {*table.record_key} == {*(table.definition.primary_key or table.record_key)}
             while True:

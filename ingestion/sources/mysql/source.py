@@ -22,7 +22,7 @@ from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.sources import EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import ReferenceType, metadata_column, read_changes
+from ingestion.sources.logged_changes import ReferenceType, metadata_column, note_of_version, read_changes
 from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
@@ -31,11 +31,12 @@ _RENAMED, _FILLED = "renamed", "filled"
 
 
 class Walk(Protocol):
-    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on, and `least`, the transaction
-    that all rows have seen."""
+    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on, `least`, the transaction
+    that all rows have seen, and `columns`, those of the rows that were read last."""
 
     has_more: bool
     least: int | None
+    columns: Schema | None
 
     def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
         """`metadata`: the column that comes on top of the table's."""
@@ -90,7 +91,14 @@ class MysqlSource:
                 return {**start, **walk.place()}
             loaded = {LOADED_FROM: start[LOG], LOADED_AT: start.get(LOADED_AT)}
             # All chunks have seen this transaction, so they have the columns of after it.
-            return {LOG: start[LOG], LOAD: load, **loaded, _RENAMED: reference_key_after(walk.least or 0).hex()}
+            renamed = reference_key_after(walk.least or 0).hex()
+            return {
+                LOG: start[LOG],
+                LOAD: load,
+                **loaded,
+                _RENAMED: renamed,
+                **note_of_version(self._topic, walk.columns),
+            }
 
         total = None if after is not None else walk.estimated_rows
         batches = walk.batches(metadata_column(self.reference_type))

@@ -16,6 +16,7 @@ from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_
 from ingestion.domain.schema import Schema, SchemaEvolution
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
 from ingestion.sources import LoggedEvents, LogReading
+from ingestion.spark.changes.accepted_columns import with_accepted
 from ingestion.spark.changes.broken_raw import broken_raw
 from ingestion.spark.changes.cells import siblings_of
 from ingestion.spark.changes.fitting import FittedChanges, fit_changes
@@ -68,7 +69,7 @@ def commit_events(job: Job, start: ReadingStart, reading: LogReading) -> JobRepo
     if not isinstance(events, LoggedEvents):
         return None
     job.tell_rows(events.rows)
-    evolution = _evolution(job, events, start.stored)
+    evolution = with_accepted(_evolution(job, events, start.stored), reading.accepted, job.table)
     with write_path.staging_folder(job) as uri:
         with job.phase("read"):
             columns = _without_metadata(evolution.target)

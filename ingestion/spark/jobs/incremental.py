@@ -14,6 +14,7 @@ from itertools import islice
 from ingestion.domain.checkpoint import Position, holds_nothing_beyond, is_restamp_due, source_position
 from ingestion.domain.schema import SchemaEvolution
 from ingestion.sources import LogReading, SourceReading
+from ingestion.spark.changes.accepted_columns import with_accepted
 from ingestion.spark.changes.committing import commit_events
 from ingestion.spark.changes.renaming import fill_renamed
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport
@@ -95,16 +96,16 @@ def _position_to_read_from(start: ReadingStart, before: JobReport | None) -> Pos
 
 def _report_nothing_new(job: Job, start: ReadingStart, reading: SourceReading) -> JobReport:
     """No commit, unless other writers' commits are about to push the checkpoint into the archive, or the log goes on elsewhere without a message: what is
-    between may be gone when the next one comes."""
-    checkpoint = start.checkpoint
+    between may be gone when the next one comes. Or the table gets columns that no row has yet."""
+    checkpoint, evolution = start.checkpoint, SchemaEvolution(start.stored)
+    if isinstance(reading, LogReading):
+        evolution = with_accepted(evolution, reading.accepted, job.table)
     has_moved = isinstance(reading, LogReading) and not reading.has_more()
     goes_on_at = reading.position() if has_moved else checkpoint.position
     if goes_on_at != checkpoint.position or is_restamp_due(checkpoint, commits_kept=hudi.MIN_COMMITS_KEPT):
-        plan = write_path.CommitPlan(
-            "upsert", SchemaEvolution(start.stored), True, goes_on_at, checkpoint.position, start
-        )
+        plan = write_path.CommitPlan("upsert", evolution, True, goes_on_at, checkpoint.position, start)
         with write_path.staging_folder(job) as uri:
-            return write_path.commit_batch(job, staging.StagedBatch(uri, start.stored), plan)
+            return write_path.commit_batch(job, staging.StagedBatch(uri, evolution.target), plan)
     position = checkpoint.position
     if reading.has_more():
         position = write_path.position_of_changes(job, reading.position(), position, has_more=True)

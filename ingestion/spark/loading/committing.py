@@ -292,4 +292,5 @@ def schema_facts_of(evolution: SchemaEvolution) -> dict[str, Any]:
         widened=list(evolution.widened),
         missing=list(evolution.missing),
         conflicts=[list(conflict) for conflict in evolution.conflicts],
+        **({"refused": evolution.refused} if evolution.refused else {}),
     )

@@ -92,6 +92,10 @@ class Log:
         self.stored, self.commits = position, self.commits + 1
 
 
+def holds(stored: Schema, columns: Schema) -> bool:
+    return evolve_schema(stored, columns).target == stored and not evolve_schema(stored, columns).conflicts
+
+
 @dataclass
 class Versions:
     """Takes every schema, but for those with a column that it refuses."""
@@ -109,12 +113,22 @@ class Versions:
             stored = before[-1] if before else Schema(())
             notes = self.notes_of(subject)
             self.notes[subject] = notes.kept(columns, notes.seen(stored, columns))
-            columns = evolve_schema(stored, columns).target
+            evolution = evolve_schema(stored, columns)
+            if evolution.conflicts:
+                rooms = (
+                    each for each, held in reversed(self.known) if each.subject == subject and holds(held, columns)
+                )
+                return next(rooms)
+            columns = evolution.target
         if refused := [name for name in self.refuses if name in columns]:
             raise NotCaptured(f"The column `{refused[0]}` is not compatible.")
         for schema, held in self.known:
             if (schema.subject, held) == (subject, columns):
                 return schema
+        return self.register(subject, columns)
+
+    def register(self, subject: str, columns: Schema) -> SubjectSchema:
+        """By somebody, whatever the table has."""
         version = 1 + sum(schema.subject == subject for schema, _ in self.known)
         schema = SubjectSchema(subject, version, len(self.known) + 1, event_schema(subject, columns))
         self.known.append((schema, columns))
