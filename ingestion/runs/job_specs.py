@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from ingestion.capture.null_instead import as_option
 from ingestion.capture.tap.hidden_columns import KEY_OPTION, HiddenColumns
 from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.hidden_columns import hidden_columns_of
+from ingestion.captures.misfits import required_columns_of
 from ingestion.captures.topics import topic_to_look_at, topic_to_read
 from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
@@ -204,7 +206,7 @@ def _source_spec(
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options["overlap_s"]),
-        options=topic_options | hidden.as_options(),
+        options=topic_options | hidden.as_options() | as_option(None if topic is None else required_columns_of(feed)),
         option_refs=refs,
         # By the limit of the connection, of which the job does not know; its own pace it minds itself.
         chunk_rows=piece_rows(int(options["chunk_rows"]), connection.rows_per_s),

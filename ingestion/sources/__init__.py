@@ -65,11 +65,21 @@ class UnreadableRow:
 
 
 @dataclass(frozen=True)
+class NulledRow:
+    """A row that is handed over with null in place of a value that could not be read: as `RejectedRow`, and the row is stored."""
+
+    column: str
+    reason: str
+    raw: str
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Some rows by column, as the source has them (Python values or Arrow arrays), not yet made to fit a schema."""
 
     columns: Mapping[str, Sequence[Any]]
     unreadable: tuple[UnreadableRow, ...] = ()
+    nulled: tuple[NulledRow, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -49,6 +49,11 @@ class CaptureSpec:
     hidden: HiddenColumns = field(default_factory=HiddenColumns)
     cells: CellOptions | None = None
     """Of a table of cells, each of which is a part of a row; None: each row of the table is one."""
+    required: frozenset[str] | None = None
+    """Where a value that does not fit becomes null: the columns of which none may, such as those of the key. None: a misfit puts its row aside."""
+
+    def may_be_null(self, column: str) -> bool:
+        return self.required is not None and column not in self.required
 
 
 class Transaction(NamedTuple):
@@ -69,6 +74,7 @@ class CapturedTable:
     _readers: Mapping[str, ReadValue]
     no_dates: Counter[str] = field(default_factory=Counter)
     """By column, how many dates were none and are null."""
+    misfits: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -91,6 +97,7 @@ class CapturedTable:
 
     def events(self, transaction: Transaction, number: int, change: RowChange) -> Iterator[ChangeEvent]:
         """`number`: of the row, among those of the table in the transaction. Raises ValueError for a value that its column cannot have."""
+        self.misfits.clear()
         before, after = self._values(change.before, self.record_key), self._values(change.after)
         old_key, new_key = self._key(before), self._key(after)
         if old_key is not None and old_key != new_key:
@@ -111,6 +118,7 @@ class CapturedTable:
 
     def values_of(self, row: Row) -> Mapping[str, Any]:
         """By column of the schema. Raises ValueError for a value that its column cannot have."""
+        self.misfits.clear()
         values = self._values(row)
         assert values is not None
         return values
@@ -119,11 +127,25 @@ class CapturedTable:
         if row is None:
             return None
         readers = self._readers
-        values = {
-            name: None if row[name] is None else readers[name](row[name])
-            for name in (readers if names is None else names)
-        }
+        try:
+            values = {
+                name: None if row[name] is None else readers[name](row[name])
+                for name in (readers if names is None else names)
+            }
+        except ValueError:
+            if names is not None or self.spec.required is None:
+                raise
+            values = {name: self._value_or_null(name, row[name]) for name in readers}
         return values if names is not None else values | self._gone
+
+    def _value_or_null(self, name: str, value: Any) -> Any:
+        try:
+            return None if value is None else self._readers[name](value)
+        except ValueError as problem:
+            if not self.spec.may_be_null(name):
+                raise
+            self.misfits[name] = f"`{name}` cannot be read: {problem}"
+            return None
 
     @cached_property
     def _gone(self) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from django.db.models import OuterRef, Subquery
 
 from ingestion.domain.schema import Schema, SchemaEvolution, UnfitColumnName, evolve_schema, require_one_spelling
 from ingestion.heatpipe.subject_schema import SubjectSchema
-from ingestion.lake.findings import SCHEMA_INCOMPATIBLE
 from ingestion.models import Commit, Finding, SchemaSubject
 from ingestion.schemas import registry
 from ingestion.schemas.subjects.listing import captured_datasets
 from ingestion.schemas.subjects.table_columns import is_change_event
 from lakehub.catalog.models import Dataset
+
+_INCOMPATIBLE = "schema_incompatible"
+"""The kind of finding, as `ingestion.lake.findings` raises it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def lake_tables(dataset: Dataset) -> list[LakeTable]:
     newest = Commit.objects.filter(copy=OuterRef("pk"), schema_version__isnull=False).order_by("-completed_at")
     versions = dataset.copies.annotate(followed=Subquery(newest.values("schema_version")[:1]))
     copies = versions.select_related("data_center").order_by("data_center__name")
-    findings = Finding.objects.filter(copy__dataset=dataset, kind=SCHEMA_INCOMPATIBLE, cleared_at=None)
+    findings = Finding.objects.filter(copy__dataset=dataset, kind=_INCOMPATIBLE, cleared_at=None)
     problems = dict(findings.values_list("copy", "detail__message"))
     return [LakeTable(copy.data_center.name, copy.followed, problems.get(copy.pk, "")) for copy in copies]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from ingestion.capture.binlog.events import Row
+from ingestion.capture.null_instead import null_reason
 from ingestion.capture.snapshot.chunks import SnapshotChunk, read_chunk
 from ingestion.capture.snapshot.key_position import EncodedKey, decode_key, encode_key
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
@@ -22,7 +23,7 @@ from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, LatestEven
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.row_keys import row_key_text
-from ingestion.sources import EventBatch, SourceConfig, SourceError, UnreadableRow
+from ingestion.sources import EventBatch, NulledRow, SourceConfig, SourceError, UnreadableRow
 from ingestion.sources.mysql.server import TIMEOUTS, MysqlServer, OpenServer
 
 SNAPSHOT_SOURCE = "snapshot"
@@ -119,16 +120,21 @@ def not_seen_yet(spec: CaptureSpec, sequence: int, least: int | None) -> SourceE
 def _batch(chunk: SnapshotChunk, table: CapturedTable, schema: Schema) -> EventBatch:
     rows: list[dict[str, Any]] = []
     unreadable: list[UnreadableRow] = []
+    nulled: list[NulledRow] = []
     for row in chunk.rows:
         try:
             rows.append(dict(table.values_of(row)))
         except ValueError as problem:
             unreadable.append(_unreadable(row, table, problem))
+        if table.misfits:
+            name, reason = next(iter(table.misfits)), null_reason([*table.misfits.values()])
+            nulled.append(NulledRow(name, reason, repr(table.shown(row))))
     names = table.schema.columns
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in names}
     keys = [row_key_text(tuple(row[name] for name in table.record_key)) for row in rows]
     columns[METADATA_COLUMN] = _metadata(keys, chunk.sequence, table)
-    return EventBatch(columns, tuple(unreadable), schema=schema, schema_version=table.schema.version)
+    unfit = (tuple(unreadable), tuple(nulled))
+    return EventBatch(columns, *unfit, schema=schema, schema_version=table.schema.version)
 
 
 def _unreadable(row: Row, table: CapturedTable, problem: ValueError) -> UnreadableRow:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import ClassVar, Protocol
 
+from ingestion.capture.null_instead import required_columns
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.hidden_columns import HiddenColumns
@@ -123,6 +124,8 @@ class MysqlSource:
         return replace(read_changes(self._topic, self._config, position, limits, kind), renames=renames)
 
     def _renames(self, position: Position) -> RenamedColumns:
+        if not self._topic.schemas:
+            return RenamedColumns()  # a look, which was told of none
         renames, mark = self._topic.renames, position.get(_RENAMED, "")
         made, due = (tuple(each for each in renames if (each.mark > mark) is is_due) for is_due in (False, True))
         if position.get(LOAD) == self._topic.load and position.get(_FILLED, "") > max(map(_mark, renames), default=""):
@@ -144,7 +147,8 @@ class MysqlSource:
     def _spec(self) -> CaptureSpec:
         database, table = named_table(self._config.object, self._server.database)
         hidden = HiddenColumns.from_options(self._config.options)
-        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns, hidden=hidden)
+        required, key = required_columns(self._config.options), self._config.key_columns
+        return CaptureSpec(self._topic.topic, database, table, record_key=key, hidden=hidden, required=required)
 
 
 def _mark(rename: ColumnRename) -> str:

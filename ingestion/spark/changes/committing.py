@@ -10,11 +10,13 @@ from functools import partial
 
 import pyarrow as pa
 
+from ingestion.capture.null_instead import nulls_misfits
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.lag import spread_of_times
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_type_of
 from ingestion.domain.schema import Schema, SchemaEvolution
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.sources import LoggedEvents, LogReading
 from ingestion.spark.changes.accepted_columns import with_accepted
 from ingestion.spark.changes.broken_raw import broken_raw
@@ -74,7 +76,14 @@ def commit_events(job: Job, start: ReadingStart, reading: LogReading) -> JobRepo
         with job.phase("read"):
             columns = _without_metadata(evolution.target)
             batch = _Batch(
-                events, fit_changes(events.decoded, job.table, columns, write_path.partition_form_of(job.table))
+                events,
+                fit_changes(
+                    events.decoded,
+                    job.table,
+                    columns,
+                    write_path.partition_form_of(job.table),
+                    nulls_misfits=nulls_misfits(job.source_spec.options),
+                ),
             )
             staged = _stage(batch, uri, evolution, reading)
         plan = CommitPlan("upsert", evolution, True, staged.position, start.checkpoint.position, start)
@@ -93,9 +102,9 @@ def _without_metadata(schema: Schema) -> Schema:
 
 def _stage(batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogReading) -> staging.StagedBatch:
     """What the commit will say of the batch; of its rows only those that are rejected are written down."""
-    rejected = [*_error_rows(batch)]
-    errors = staging.error_rows_table(rejected)
-    if rejected:
+    rejected, notes = [*_error_rows(batch)], [*_notes(batch)]
+    errors = staging.error_rows_table([*rejected, *notes])
+    if errors.num_rows:
         staging.write_staged_table(f"{uri}/errors", errors)
     times = [each.event.source_committed_at for each in batch.events.decoded if each.event.source_committed_at]
     return staging.StagedBatch(
@@ -104,6 +113,7 @@ def _stage(batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogRead
         read=batch.events.rows,
         rows=len(batch.changes),
         errors=len(rejected),
+        noted=len(notes),
         errors_digest=staging.add_digests(0, errors),
         oldest=min(times, default=None),
         newest=max(times, default=None),
@@ -120,6 +130,22 @@ def _error_rows(batch: _Batch) -> Iterator[Mapping[str, str | None]]:
         yield _error_row(place_in_log(decoded.schema.subject, *decoded.event.position), row)
     for broken in events.broken:
         yield _error_row(broken.place, RejectedRow(broken.problem.field, broken.problem.labelled, _raw(broken)))
+
+
+def _notes(batch: _Batch) -> Iterator[Mapping[str, str | None]]:
+    """Of events that are changes, with null in place of what did not fit: for their producer, or for the table."""
+    for place, decoded in enumerate(batch.events.decoded):
+        note, before = batch.fitted.nulled.get(place), decoded.nulled
+        if place not in batch.fitted.rejected and (note or before):
+            yield _error_row(place_in_log(decoded.schema.subject, *decoded.event.position), _joined(before, note))
+
+
+def _joined(before: UnencodedRow | None, note: RejectedRow | None) -> RejectedRow:
+    if before is None:
+        assert note is not None
+        return note
+    reasons = [before.reason, *([note.reason] if note is not None else [])]
+    return RejectedRow(before.column, "; ".join(reasons), before.to_json().decode())
 
 
 def _error_row(place: str, row: RejectedRow) -> dict[str, str | None]:

@@ -19,6 +19,11 @@ _KEYS = (KEY_IN_VALUE, KEY_OF_MESSAGE)
 _KEY_FORM = (
     "`value` takes the columns of the record key from the fields of the value, `message` from the message's key."
 )
+ON_MISFIT, MISFIT_IS_NULL = "on_misfit", "null"
+_MISFIT_FORM = (
+    "`reject` puts its row into the error table. `null` applies the row with null in its place, and notes it in the error table; not in a column of the "
+    "record key or the partition."
+)
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
 
@@ -44,6 +49,13 @@ class FeedOption:
     form: str = ""
     is_of_topics: bool = False
     """It says how topics of Kafka are read, and nothing where there are none."""
+    is_of_captures: bool = False
+    """It says something of captured datasets only."""
+
+    @property
+    def is_of_some(self) -> bool:
+        """Only of datasets of some kinds."""
+        return self.is_of_topics or self.is_of_captures
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -87,6 +99,7 @@ _ALL = (
     FeedOption("inputs_back_s", "Look-back for inputs, seconds", "How far before the last look the inputs of an incremental job must be good.", 0, (0, _YEAR_S)),
     FeedOption("topic_begin", "Topic: where to begin", f"From where on a topic of Kafka is read, at each load. {BEGIN_FORM}", EARLIEST, is_fit=is_begin, form=BEGIN_FORM, is_of_topics=True),
     FeedOption("topic_key", "Topic: the key of a row", f"Of a topic of Kafka: {_KEY_FORM}", KEY_IN_VALUE, is_fit=_KEYS.__contains__, form=_KEY_FORM, is_of_topics=True),
+    FeedOption(ON_MISFIT, "Values that do not fit", f"Of a captured dataset: what becomes of a value that does not fit its column. {_MISFIT_FORM}", "reject", is_fit=("reject", MISFIT_IS_NULL).__contains__, form=_MISFIT_FORM, is_of_captures=True),
 )  # fmt: skip
 FEED_OPTIONS = {option.name: option for option in _ALL}
 
@@ -102,12 +115,12 @@ def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def effective_options_of(dataset: Dataset) -> dict[str, Any]:
-    """Empty where the dataset takes none; those of topics are there where they are set."""
+    """Empty where the dataset takes none; those of some kinds of datasets are there where they are set."""
     if not takes_feed_options(dataset):
         return {}
     options = dataset.feed.options
     effective = effective_options(options)
-    return {name: value for name, value in effective.items() if name in options or not FEED_OPTIONS[name].is_of_topics}
+    return {name: value for name, value in effective.items() if name in options or not FEED_OPTIONS[name].is_of_some}
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
