@@ -12,7 +12,7 @@ from ingestion.capture.null_instead import as_option
 from ingestion.capture.tap.hidden_columns import KEY_OPTION, HiddenColumns
 from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.hidden_columns import hidden_columns_of
-from ingestion.captures.misfits import required_columns_of
+from ingestion.captures.policies import required_columns_of
 from ingestion.captures.topics import topic_to_look_at, topic_to_read
 from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
@@ -76,8 +76,7 @@ def job_spec_of(
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
-    accepted = (getattr(run, "accepted", None) or 0) if is_look else None
-    topic = _topic(copy.dataset, connection, accepted, now=now - ahead)
+    topic = _topic(run, connection, is_look=is_look, now=now - ahead)
     hidden = HiddenColumns() if feed is None or topic is None else hidden_columns_of(feed)
     secrets = _secrets(connection, topic, hidden)
     spec = JobSpec(
@@ -182,13 +181,14 @@ def run_key_of(run_id: str) -> UUID:
     return UUID(run_id.partition(BATCH_SEPARATOR)[0])
 
 
-def _topic(
-    dataset: Dataset, connection: Connection | None, accepted: int | None, *, now: datetime
-) -> EventTopic | None:
-    """None: the rows of the dataset do not come from a changelog. `accepted`: the newest version, for a look; None: a job reads."""
+def _topic(run: JobRun, connection: Connection | None, *, is_look: bool, now: datetime) -> EventTopic | None:
+    """None: the rows of the dataset do not come from a changelog. A look knows what its run was read with (`follow_runs.held`)."""
     if connection is None or not is_captured(connection.plugin):
         return None
-    return topic_to_read(dataset, now=now) if accepted is None else topic_to_look_at(dataset, accepted)
+    if not is_look:
+        return topic_to_read(run.copy.dataset, now=now)
+    accepted, emptied = (getattr(run, name, None) or 0 for name in ("accepted", "emptied"))
+    return topic_to_look_at(run.copy.dataset, accepted, emptied)
 
 
 def _source_spec(

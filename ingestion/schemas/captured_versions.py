@@ -18,6 +18,7 @@ from ingestion.heatpipe.event_schema import event_schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
+from ingestion.schemas.emptied_tables import note_emptied
 from ingestion.schemas.renamed_columns import keep_renames, note_changes, seen_renames
 from lakehub.accounts.models import Team
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -65,6 +66,9 @@ class CapturedVersions:
 
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         note_changes(subject, sequence, changes)
+
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        note_emptied(subject, sequence)
 
     def newest(self, subject: str) -> SubjectSchema | None:
         """None: there is no version yet."""

@@ -201,6 +201,15 @@ class RenamedColumns:
 
 
 @dataclass(frozen=True)
+class EmptiedTable:
+    """`before`: rows whose newest change has a lesser reference key were there when the source was emptied last; empty: it never was. `position`: that of the
+    table once they are deleted; None: they are."""
+
+    before: bytes = b""
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
 class AcceptedColumns:
     """Of the newest version of the schema, which the table gets whether a row has them or not. `version`: 0: none is known. `columns`: None: it is no schema of change events. `is_due`: the table follows an older version."""
 
@@ -216,6 +225,7 @@ class LogReading(SourceReading):
 
     lag: Callable[[], int] = lambda: 0
     renames: RenamedColumns = field(default_factory=RenamedColumns)
+    emptied: EmptiedTable = field(default_factory=EmptiedTable)
     accepted: AcceptedColumns = field(default_factory=AcceptedColumns)
 
 
@@ -254,7 +264,7 @@ def has_changes(
     """
     reading, is_empty, handed_over = source.changes(position, upto=upto), True, 0
     if isinstance(reading, LogReading):
-        return reading.accepted.is_due or reading.lag() > 0
+        return reading.emptied.position is not None or reading.accepted.is_due or reading.lag() > 0
     try:
         for chunk in reading.batches:
             handed_over += chunk.rows

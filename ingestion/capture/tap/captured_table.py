@@ -36,6 +36,9 @@ class SchemaVersions(Protocol):
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         """Of the table's columns, in the transaction of this number; those that were noted before are noted once."""
 
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        """The table, in the transaction of this number."""
+
 
 @dataclass(frozen=True)
 class CaptureSpec:
@@ -51,6 +54,9 @@ class CaptureSpec:
     """Of a table of cells, each of which is a part of a row; None: each row of the table is one."""
     required: frozenset[str] | None = None
     """Where a value that does not fit becomes null: the columns of which none may, such as those of the key. None: a misfit puts its row aside."""
+
+    follows_truncate: bool = False
+    """The rows of the lake go where the table is emptied; otherwise the capture stops."""
 
     def may_be_null(self, column: str) -> bool:
         return self.required is not None and column not in self.required

@@ -181,10 +181,18 @@ class Tap:
         for removal in removals(statement):
             for spec in self._specs:
                 if spec.database == removal.database and removal.table in (ALL_TABLES, spec.table):
-                    self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
+                    self._take_removal(spec, removal)
         if (altered := alteration(statement)) is not None:
             for spec in self._specs_of.get((altered.database, altered.table), []):
                 self._note_alteration(spec, altered)
+
+    def _take_removal(self, spec: CaptureSpec, removal: Removal) -> None:
+        """That the table was emptied is kept before the position moves on: nothing else says it."""
+        is_followed = spec.follows_truncate and spec.cells is None and removal.loss is Loss.EMPTIED
+        if not is_followed or self._transaction is None:
+            self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
+        elif spec.topic not in self._stopped:
+            self._versions.note_emptied(spec.topic, self._transaction.facts.sequence)
 
     def _note_alteration(self, spec: CaptureSpec, altered: Alteration) -> None:
         """What columns are called from now on is kept before the position moves on: nothing else says it."""
@@ -318,6 +326,8 @@ def _reason_of_loss(removal: Removal, table: str) -> str:
             what = f"{table} was truncated: its rows are gone, and those in the lake are still there."
         case Loss.PARTITION_REMOVED:
             what = f"{table} has lost rows with a partition that was removed or exchanged; those in the lake are still there."
+        case Loss.FILES_REPLACED:
+            what = f"The files of {table} were taken away or replaced by others: what rows it has now is not in the binlog."
         case Loss.RENAMED:
             new_name = ".".join(removal.becomes or ())
             what = f"{table} was renamed to `{new_name}`, and what has its name now is another table."

@@ -97,3 +97,6 @@ class _KnownVersions:
 
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         """The tap's."""
+
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        """The tap's."""

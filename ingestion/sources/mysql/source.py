@@ -22,11 +22,13 @@ from ingestion.domain.log_moves import LOAD, LOADED_AT, LOADED_FROM, LOG
 from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.sources import EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
+from ingestion.sources import EmptiedTable, EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
 from ingestion.sources.logged_changes import ReferenceType, metadata_column, note_of_version, read_changes
 from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
+_EMPTIED = "emptied"
+"""The place in the order of changes at which the source was emptied last, as far as the table has lost its rows of before."""
 _RENAMED, _FILLED = "renamed", "filled"
 """Up to which place in the order of changes the renames of columns are made; and the last one for which stored rows were filled."""
 
@@ -121,7 +123,20 @@ class MysqlSource:
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
         renames, kind = self._renames(position), self.reference_type
-        return replace(read_changes(self._topic, self._config, position, limits, kind), renames=renames)
+        changes = read_changes(self._topic, self._config, position, limits, kind)
+        return replace(changes, renames=renames, emptied=self._emptied(position))
+
+    def _emptied(self, position: Position) -> EmptiedTable:
+        """All rows of a load have seen the transaction up to which their columns are named."""
+        told, done = self._topic.emptied, bytes.fromhex(position.get(_EMPTIED, position.get(_RENAMED, "")))
+        if told > done:
+            return EmptiedTable(told, {**position, _EMPTIED: told.hex()})
+        deleted = bytes.fromhex(position.get(_EMPTIED, ""))
+        if self._topic.schemas and position.get(LOAD) == self._topic.load and deleted > told:
+            raise SourceError(
+                f"`{self._config.object}` was emptied after this job was told of it. Nothing was read; run the job again."
+            )
+        return EmptiedTable(told)
 
     def _renames(self, position: Position) -> RenamedColumns:
         if not self._topic.schemas:

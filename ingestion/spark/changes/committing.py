@@ -13,6 +13,7 @@ import pyarrow as pa
 from ingestion.capture.null_instead import nulls_misfits
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.lag import spread_of_times
+from ingestion.domain.merging.events import Version
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_type_of
 from ingestion.domain.schema import Schema, SchemaEvolution
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
@@ -58,6 +59,7 @@ class _Batch:
 
     events: LoggedEvents
     fitted: FittedChanges
+    emptied: Version | None = None
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -84,6 +86,7 @@ def commit_events(job: Job, start: ReadingStart, reading: LogReading) -> JobRepo
                     write_path.partition_form_of(job.table),
                     nulls_misfits=nulls_misfits(job.source_spec.options),
                 ),
+                Version(reading.emptied.before, "", (0,)) if reading.emptied.before else None,
             )
             staged = _stage(batch, uri, evolution, reading)
         plan = CommitPlan("upsert", evolution, True, staged.position, start.checkpoint.position, start)
@@ -203,6 +206,7 @@ def _merge(job: Job, batch: _Batch, target: Schema, index: Index, tombstones: To
         lambda version: versions.get(version, ()),
         reference_type_of(target.types[METADATA_COLUMN]),
         siblings_of(batch.events.decoded, columns),
+        batch.emptied,
     )
     stored_rows = _stored_rows(job, batch.changes, target, index)
     return merge_changes(batch.changes, stored_rows, tombstones.states, rules, errors=errors)

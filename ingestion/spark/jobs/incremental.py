@@ -16,6 +16,7 @@ from ingestion.domain.schema import SchemaEvolution
 from ingestion.sources import LogReading, SourceReading
 from ingestion.spark.changes.accepted_columns import with_accepted
 from ingestion.spark.changes.committing import commit_events
+from ingestion.spark.changes.emptying import delete_emptied
 from ingestion.spark.changes.renaming import fill_renamed
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport
 from ingestion.spark.job import Job
@@ -69,6 +70,8 @@ def _read_and_commit(job: Job, timeline: Timeline, before: JobReport | None) -> 
     position = _position_to_read_from(start, before)
     changes = job.open_source().changes(source_position(position), upto=job.spec.upto_at, limits=job.reading_limits)
     if isinstance(changes, LogReading):
+        if changes.emptied.position is not None:
+            delete_emptied(job, start, changes)
         if changes.renames.due:
             fill_renamed(job, start, changes)
         return commit_events(job, start, changes) or _report_nothing_new(job, start, changes)

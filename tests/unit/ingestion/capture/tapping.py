@@ -106,6 +106,7 @@ class Versions:
     """As the registry's versions do: what goes from a table stays in its schema."""
     notes: dict[str, RenameNotes] = field(default_factory=dict)
     """By subject, of columns with another name."""
+    emptied: dict[str, int] = field(default_factory=dict)
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         if self.keeps:
@@ -136,6 +137,9 @@ class Versions:
 
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         self.notes[subject] = self.notes_of(subject).noted(sequence, changes)
+
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        self.emptied[subject] = max(sequence, self.emptied.get(subject, 0))
 
     def notes_of(self, subject: str) -> RenameNotes:
         return self.notes.get(subject, RenameNotes())

@@ -1,4 +1,4 @@
-"""A version that somebody registers is seen by the looks at its dataset, and told of each copy."""
+"""What the log itself does not say is seen by the looks at a dataset: a version that somebody registers, and a table that was emptied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from ingestion.capture.null_instead import required_columns
+from ingestion.capture.tap.position import emptied_before
+from ingestion.captures import states
 from ingestion.captures.records import capture_of, topic_of
+from ingestion.captures.servers import captures_by_server, is_same_plan
 from ingestion.captures.topics import topic_to_read
 from ingestion.domain.log_moves import LOG, SCHEMA_VERSION
 from ingestion.domain.schema import Schema
@@ -19,7 +23,8 @@ from ingestion.following import new_versions
 from ingestion.following.follower import Follower
 from ingestion.heatpipe.event_schema import event_schema
 from ingestion.lake import commits
-from ingestion.models import Commit, Finding, JobRun, JobState, SchemaVersion
+from ingestion.models import Capture, Commit, Finding, JobRun, JobState, SchemaVersion
+from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.run_worker import Worker
 from ingestion.runs.source_use import paused_runs
 from ingestion.schemas import registry
@@ -197,3 +202,39 @@ def test_a_tap_goes_on_by_the_version_before_one_that_its_table_is_not_like(copy
     mended = versions.version_of(topic, Schema.of(FIRST))
     assert (mended.version, mended.row_columns.types) == (4, {**FIRST, "tip": "long"})
     assert mended.has_nullable_columns
+
+
+def test_a_table_that_was_emptied_is_something_to_do_in_the_load_in_which_it_was(copy: DatasetCopy) -> None:
+    """The tap keeps the last transaction that emptied it; another load begins with none."""
+    register(copy, FIRST, now=NOW - HOUR)
+    versions, topic = CapturedVersions(copy.dataset.team, "tap", lambda: NOW), topic_of(copy.dataset)
+    Capture.objects.update(load=2, captured_load=2)
+    for sequence in (7, 9, 8):
+        versions.note_emptied(topic, sequence)
+    assert topic_to_read(copy.dataset, now=NOW).emptied == emptied_before(9)
+    launcher, _ = followed(copy)
+    assert len(launcher.specs) == 1, "the look that the process began with"
+    JobRun.objects.all().delete()
+    Capture.objects.update(captured_load=1)
+    assert topic_to_read(copy.dataset, now=NOW).emptied == b""
+    launcher, _ = followed(copy)
+    assert launcher.specs == []
+    states.note_captured(topic, 2, since="0-1-10", table="", columns={})
+    assert Capture.objects.get().emptied_sequence == 0
+
+
+def test_the_tap_and_the_jobs_go_by_the_policies_of_the_feed(copy: DatasetCopy) -> None:
+    feed, dataset = copy.dataset.feed, copy.dataset
+    dataset.record_key, dataset.partition_column = ["id"], "day"
+    dataset.save()
+    (usual,) = captures_by_server()["db.example.org:3306"]
+    assert (usual.spec.required, usual.spec.follows_truncate) == (None, False)
+    feed.options = {"on_misfit": "null", "on_truncate": "apply"}
+    feed.save()
+    (changed,) = captures_by_server()["db.example.org:3306"]
+    assert (changed.spec.required, changed.spec.follows_truncate) == (frozenset({"id", "day"}), True)
+    assert not is_same_plan([usual], [changed])
+    run = JobRun.objects.create(copy=given.copy_of(dataset), kind="incremental", due_at=NOW)
+    spec, _ = job_spec_of(run, staging="file:///staging", ahead=timedelta(), now=NOW)
+    assert spec.source is not None
+    assert required_columns(spec.source.options) == frozenset({"id", "day"})

@@ -1,8 +1,8 @@
-"""What becomes of a value that does not fit its column: by the option `on_misfit` of the feed of a captured dataset."""
+"""What a captured dataset does about changes that the lake cannot follow as they are: by options of its feed."""
 
 from __future__ import annotations
 
-from lakehub.catalog.datasets.feed_options import MISFIT_IS_NULL, ON_MISFIT
+from lakehub.catalog.datasets.feed_options import MISFIT_IS_NULL, ON_MISFIT, ON_TRUNCATE, TRUNCATE_IS_APPLIED
 from lakehub.catalog.models import Feed
 
 
@@ -15,3 +15,8 @@ def required_columns_of(feed: Feed) -> frozenset[str] | None:
     partition = () if form is None else form.columns
     names = (*(dataset.record_key or dataset.primary_key), dataset.lake_partition_column, *partition)
     return frozenset(name for name in names if name)
+
+
+def follows_truncate(feed: Feed) -> bool:
+    """Whether the rows of the lake go where the table is emptied."""
+    return bool(feed.options.get(ON_TRUNCATE) == TRUNCATE_IS_APPLIED)
