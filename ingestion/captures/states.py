@@ -35,7 +35,7 @@ def note_captured(
         "captured_columns": columns,
         "changelog_from": changelog_from or {},
     }
-    begun["column_renames"] = {}
+    begun |= {"column_renames": {}, "emptied_sequence": 0}
     Capture.objects.filter(topic=topic, load=load).update(**begun, stopped_load=0, stopped_why="")
 
 

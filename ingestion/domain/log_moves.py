@@ -14,6 +14,8 @@ from ingestion.domain.checkpoint import Position
 
 LOG, LOAD, LOADED_FROM, LOADED_AT = "log", "load", "loaded_from", "loaded_at"
 """Of a checkpoint: where to read on, which load of the dataset its rows are of, where the log stood when that load began, and when that was (ISO 8601)."""
+SCHEMA_VERSION = "schema_version"
+"""Of a checkpoint: the number of the newest version of the subject that the columns of the table follow."""
 TopicOffsets = Mapping[str, Mapping[str, int]]
 """By topic and partition."""
 KeptOffsets = Mapping[str, Mapping[str, tuple[int, int]]]

@@ -90,13 +90,15 @@ def require_one_spelling(stored: Schema, arriving: Schema, owner: str) -> None:
 
 @dataclass(frozen=True)
 class SchemaEvolution:
-    """What a batch means for a table: `target` is the table's schema afterwards, `conflicts` are {column: (stored type, incoming type)}."""
+    """What a batch means for a table: `target` is the table's schema afterwards, `conflicts` are {column: (stored type, incoming type)}. `refused`: why
+    the table cannot follow a version of the schema at all; empty: it can."""
 
     target: Schema
     added: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     conflicts: tuple[tuple[str, str, str], ...] = ()
+    refused: str = ""
 
 
 def evolve_schema(stored: Schema, incoming: Schema, *, fixed: Iterable[str] = ()) -> SchemaEvolution:

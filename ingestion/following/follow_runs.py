@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Now
 
 from ingestion.domain.following import FollowSums, next_look_at
 from ingestion.lake import findings
-from ingestion.models import JobKind, JobRun, JobState
+from ingestion.models import JobKind, JobRun, JobState, SchemaVersion
 from ingestion.runs import job_runs
 from ingestion.runs.leases import lease_end
 from lakehub.catalog.models import DatasetCopy, FeedKind
@@ -42,10 +42,17 @@ def _claim(pk: int, worker: str, now: datetime) -> bool:
 
 
 def held(worker: str, runs: Collection[int]) -> dict[int, JobRun]:
-    """Those of `runs` that are still `worker`'s, with what a look needs, by number. One query."""
+    """Those of `runs` that are still `worker`'s, with what a look needs, by number: of a captured dataset `accepted` is the newest version of its subject,
+    and `emptied` in which transaction its table was emptied last. One query."""
     related = ("copy__dataset__feed__connection", "copy__dataset__team", "copy__data_center", "copy__rebuild")
     mine = _follow_runs().filter(pk__in=runs, state=JobState.RUNNING, leased_by=worker)
-    return {run.pk: run for run in mine.select_related(*related)}
+    of_subject = SchemaVersion.objects.filter(subject__name=OuterRef("copy__dataset__feed__capture__topic"))
+    accepted = of_subject.filter(deprecated_at=None).order_by("-version").values("version")[:1]
+    capture = "copy__dataset__feed__capture"
+    is_of_load = Q(**{f"{capture}__captured_load": F(f"{capture}__load")})
+    emptied = Case(When(is_of_load, then=F(f"{capture}__emptied_sequence")))
+    known = mine.select_related(*related).annotate(accepted=Subquery(accepted), emptied=emptied)
+    return {run.pk: run for run in known}
 
 
 def renew(worker: str) -> None:

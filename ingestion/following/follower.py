@@ -20,10 +20,12 @@ from structlog.contextvars import bound_contextvars
 
 from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.reach import captured_upto
+from ingestion.captures.records import topic_of
 from ingestion.domain.following import TELL_EVERY, FollowSums, is_telling_due, next_look_at
 from ingestion.following import follow_runs, handovers
 from ingestion.following.batches import NotRun, run_batch
 from ingestion.following.handovers import HandedOver
+from ingestion.following.new_versions import NewVersions
 from ingestion.following.running_looks import Interrupted, RunningLook, RunningLooks
 from ingestion.following.source_looks import SourceLook
 from ingestion.models import JobRun, JobState
@@ -91,6 +93,7 @@ class Follower:
         self._looks = RunningLooks(looks, wake=wake, monotonic=monotonic)
         self._monotonic, self._renewed_at = monotonic, monotonic()
         self._followed: dict[int, Followed] = {}
+        self._new_versions = NewVersions(monotonic)
         self._claim_at: datetime | None = None
         """When a run is due that this process has put back: nobody writes to the database then."""
         self._stepped_at: datetime | None = None
@@ -101,10 +104,13 @@ class Follower:
         """Does what is to be done now; for how long there is nothing more. Raises DatabaseError; the next step tries again."""
         now = self._worker.clock()
         self._go_back_with_clock(now)
-        if self._has_news() or (self._claim_at is not None and self._claim_at <= now):
+        has_news = self._has_news()
+        if has_news or (self._claim_at is not None and self._claim_at <= now):
             for followed in self._followed.values():
                 followed.is_current = False
             self._claim(now)
+        if self._new_versions.is_due(has_news=has_news):
+            self._look_at_new_versions(now)
         self._tell_due(now)
         self._looks.end_slow()
         self._renew_places()
@@ -115,6 +121,15 @@ class Follower:
             with bound_contextvars(run=followed.run.pk, copy=str(followed.run.copy)):
                 self._take_answer(followed)
         return self._time_left()
+
+    def _look_at_new_versions(self, now: datetime) -> None:
+        """A column that was accepted is in the lake before the next look that is due by itself."""
+        datasets = ((each, each.run.copy.dataset) for each in self._followed.values())
+        captured = [(each, topic_of(data)) for each, data in datasets if is_captured_feed(data.feed_or_none)]
+        subjects = self._new_versions.subjects(now=now) if captured else set()
+        for followed, topic in captured:
+            if topic in subjects:
+                followed.due_at = min(followed.due_at, now)
 
     def _go_back_with_clock(self, now: datetime) -> None:
         """What was due in some seconds is due in as many still, although the clock was ahead and has been set back since."""
@@ -154,7 +169,9 @@ class Follower:
             # One that was paused and resumed in the meantime is known better here than in the database.
             sums = self._followed[pk].sums if pk in self._followed else FollowSums.from_json(run.progress)
             due_at = next_look_at(sums.looked_at, run.copy.dataset.feed.every, now=now)
-            self._followed[pk] = Followed(run, sums, due_at if run.attempt == 1 else now, told_at=now)
+            # Of a captured one the columns that were accepted meanwhile are in no row that would be due.
+            waits = run.attempt == 1 and not is_captured_feed(run.copy.dataset.feed_or_none)
+            self._followed[pk] = Followed(run, sums, due_at if waits else now, told_at=now)
 
     def _tell_due(self, now: datetime) -> None:
         """Once a second, and not after each look of which there may be hundreds then."""

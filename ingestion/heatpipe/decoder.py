@@ -12,8 +12,10 @@ from fastavro import schemaless_reader
 
 from ingestion.domain.merging.events import ChangeEvent, LogPosition, Operation, misfit
 from ingestion.heatpipe.broken_message import BrokenMessage, Defect
+from ingestion.heatpipe.encoder import MENDED_SOURCE
 from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.heatpipe.wire_format import HEADER_BYTES, MAX_MESSAGE_BYTES, schema_id_of
 
 SchemaOf = Callable[[int], SubjectSchema | None]
@@ -29,6 +31,8 @@ class Decoded(NamedTuple):
     source_column: str
     schematised_at: datetime
     error_exception: str | None
+    nulled: UnencodedRow | None = None
+    """What the row was where its producer has put null in place of a value that did not fit."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Decoder:
             columns[0]["name"] if columns else "",
             metadata["schematised_at"],
             metadata["error_exception"],
+            _note_in(metadata),
         )
 
     def _schema_of(self, message: bytes) -> SubjectSchema:
@@ -97,6 +102,13 @@ class Decoder:
         reason_against = misfit(event, self.reference_type)
         if reason_against is not None:
             raise BrokenMessage(Defect.REFERENCE_KEY, reason_against)
+
+
+def _note_in(metadata: Mapping[str, Any]) -> UnencodedRow | None:
+    """An event that was mended carries what it was before, too."""
+    content = metadata["error_source_data"]
+    row = None if not content or metadata["source"] == MENDED_SOURCE else UnencodedRow.from_json(content)
+    return row if row is not None and row.is_nulled else None
 
 
 def _read(message: bytes, schema: SubjectSchema) -> Any:

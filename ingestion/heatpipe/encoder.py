@@ -29,6 +29,10 @@ _DELETED, _CHANGED = b"\x01\x00", b"\x00\x00"
 """Whether the row is gone, and no `force_update`."""
 
 
+MENDED_SOURCE = "error table"
+"""The source of events that were mended."""
+
+
 class Message(NamedTuple):
     """As it lies in a log."""
 

@@ -46,6 +46,10 @@ class EventTopic:
     """From where on they are that load's, for whoever reads nothing else."""
     renames: tuple[ColumnRename, ...] = ()
     """Of columns of the table since that began, the oldest first."""
+    emptied: bytes = b""
+    """All changes with a lesser reference key are of before the table was emptied last, since that began. Empty: it never was."""
+    accepted: int = 0
+    """The number of the newest version that is not deprecated: the table gets its columns. 0: there is none, or nobody has asked."""
 
     def as_options(self) -> dict[str, str]:
         schemas = [{"id": each.schema_id, "version": each.version, "avro": each.avro} for each in self.schemas]
@@ -60,6 +64,8 @@ class EventTopic:
             "load": str(self.load),
             "begins_at": json.dumps(self.begins_at),
             "renames": renames_to_text(self.renames),
+            "emptied": self.emptied.hex(),
+            "accepted": str(self.accepted),
         }
 
     @classmethod
@@ -72,7 +78,20 @@ class EventTopic:
         retention_s, load = float(options["retention_s"]), int(options["load"])
         begins_at, renames = json.loads(options["begins_at"]), renames_of_text(options.get("renames", "[]"))
         url = options["changelog_url"]
-        return cls(options["changelog"], url, topic, tuple(schemas), known, retention_s, load, begins_at, renames)
+        emptied, accepted = bytes.fromhex(options.get("emptied", "")), int(options.get("accepted", 0))
+        return cls(
+            options["changelog"],
+            url,
+            topic,
+            tuple(schemas),
+            known,
+            retention_s,
+            load,
+            begins_at,
+            renames,
+            emptied,
+            accepted,
+        )
 
     @cached_property
     def _log(self) -> Changelog:

@@ -39,6 +39,12 @@ class SubjectSchema:
         return types.keys() == {"metadata", "row"} and types["metadata"] == METADATA and is_plain(types["row"])
 
     @cached_property
+    def has_nullable_columns(self) -> bool:
+        """Each may be null, and has one type besides, as `event_schema` has them: others are read, and nothing is written by them."""
+        types = [field["type"] for field in row_schema(self.avro)["fields"]]
+        return all(isinstance(each, list) and len(each) == 2 and each[0] == "null" for each in types)
+
+    @cached_property
     def checks(self) -> Mapping[str, Check | None]:
         """By column, in order."""
         return {field["name"]: check_of(field["type"]) for field in row_schema(self.avro)["fields"]}

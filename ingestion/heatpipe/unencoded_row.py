@@ -34,6 +34,8 @@ class UnencodedRow:
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
     is_cut: bool = False
+    is_nulled: bool = False
+    """It was encoded all the same, with null in place of what did not fit: this is a note of what it was."""
 
     def to_json(self) -> bytes:
         text = json.dumps(asdict(self), default=_as_json).encode(errors="backslashreplace")

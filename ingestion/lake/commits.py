@@ -41,6 +41,10 @@ from lakehub.processes.task_wakeup import wake_task
 logger = logging.getLogger(__name__)
 _FULL_LOOKS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
 """The jobs that see all rows without a place in the cursor's order; a backfill reads some partitions only."""
+_REMEDY = (
+    "The table keeps the columns that it has, and its changes go on; a value that does not fit them goes to the error table. Register a version that "
+    "fits the table, or deprecate the one that does not."
+)
 _KEY_LENGTH = len(str(UUID(int=0)))
 
 
@@ -93,6 +97,7 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
         "operation": lake_commit.operation.lower(),
         "is_part_of_load": lake_commit.is_part_of_load,
         "source_committed_upto": _parse_instant(lake_commit.run.get("source_committed_upto")),
+        "schema_version": lake_commit.schema_version,
         **lake_commit.run.get("counts", {}),
         **lake_commit.written._asdict(),
     }
@@ -166,15 +171,21 @@ def _raise_findings(
         note_skipped(copy, skipped, commit.instant, now=now)
     _judge_cursors(copy, lake_commit.run, at, now)
     _judge_index_limitation(copy, lake_commit.run.get("index_limitation"), at, now)
-    conflicts = lake_commit.run.get("schema", {}).get("conflicts", [])
-    if conflicts:
-        conflicts_text = "; ".join(
-            f"`{name}` is {stored} here and {incoming} in the source" for name, stored, incoming in conflicts
-        )
-        findings.raise_finding(
-            copy, findings.SCHEMA_INCOMPATIBLE, EVERYTHING, conflicts_text, at | {"columns": conflicts}, now=now
-        )
-    elif "conflicts" in lake_commit.run.get("schema", {}):
+    _judge_schema(copy, lake_commit, at, now)
+
+
+def _judge_schema(copy: DatasetCopy, lake_commit: LakeCommit, at: dict[str, str], now: datetime) -> None:
+    """Rows go on to be loaded, whatever does not fit."""
+    schema = lake_commit.run.get("schema", {})
+    conflicts, refused = schema.get("conflicts", []), schema.get("refused", "")
+    if conflicts or refused:
+        texts = [f"`{name}` is {stored} here and {incoming} in the source" for name, stored, incoming in conflicts]
+        message = "; ".join(texts)
+        if lake_commit.schema_version is not None:
+            message = " ".join(filter(None, (f"{message}." if texts else "", refused, _REMEDY)))
+        columns = at | {"columns": conflicts}
+        findings.raise_finding(copy, findings.SCHEMA_INCOMPATIBLE, EVERYTHING, message, columns, now=now)
+    elif "conflicts" in schema:
         findings.clear_findings(copy, findings.SCHEMA_INCOMPATIBLE, now=now)
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
+from ingestion.capture.null_instead import NOTE
 from ingestion.lake.raw_texts import RawText, RowPlace, read_raw_texts
 from ingestion.lake.table_files import query_files, read_files
 from lakehub.kernel.errors import NotFound, Refused
@@ -47,6 +48,7 @@ _BAD_TYPE = ", which is no "
 _BAD_NAME = ": a partition's name "
 _KIND = f"""CASE
   WHEN reason IS NULL THEN ''
+  WHEN starts_with(reason, '{NOTE}: ') THEN '{NOTE}'
   WHEN contains(reason, '{_BAD_TYPE}')
   THEN 'not a valid ' || left(split_part(reason, '{_BAD_TYPE}', -1), {MAX_REASON})
   WHEN contains(reason, '{_BAD_NAME.replace("'", "''")}') THEN 'not a valid partition name'

@@ -106,6 +106,8 @@ class Capture(models.Model):
     """Which of its columns are left out, hashed or masked since then (`HiddenColumns.as_json`). Others need another load."""
     column_renames = models.JSONField(default=dict, blank=True)
     """Since then, which columns have got another name, and in which transactions (`RenameNotes`)."""
+    emptied_sequence = models.PositiveBigIntegerField(default=0)
+    """Since then, the number of the last transaction that has emptied the table, where its dataset follows that (`on_truncate`); 0: none has."""
     stopped_load = models.PositiveIntegerField(default=0)
     """The load in which the capture was stopped; it is stopped as long as that is `load`."""
     stopped_why = models.TextField(blank=True)

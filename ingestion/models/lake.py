@@ -36,6 +36,8 @@ class Commit(models.Model):
     """The newest source commit that this commit made queryable."""
     touched_count = models.PositiveIntegerField(null=True, blank=True)
     """Partitions. None: it was not counted, and each has a row."""
+    schema_version = models.PositiveIntegerField(null=True, blank=True)
+    """Of a captured copy: the number of the newest version of its subject that the columns of the table follow since. None: it says nothing of that."""
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["copy", "instant"], name="commit_once")]

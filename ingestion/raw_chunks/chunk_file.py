@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastavro import block_reader, parse_schema, schemaless_writer
 
@@ -24,9 +24,8 @@ METADATA_KEY = "lakehub.chunk"
 _MAGIC = b"Obj\x01"
 _BLOCK_BYTES = 2**20
 """Of rows as they are, after which another block begins."""
-_ROW, _UNREADABLE = b"\x02", b"\x00\x02"
-"""The branches of a record: a row and nothing, or nothing and what could not be read."""
-_NOTHING = b"\x00"
+_THERE, _NOTHING = b"\x02", b"\x00"
+"""The branches of a record's fields: a row, which may have a note, or what could not be read."""
 _NOT_WRITABLE = (ValueError, TypeError, OverflowError, AttributeError, ArithmeticError)
 """What fastavro raises for a value that is not of its type."""
 
@@ -44,10 +43,18 @@ class ChunkRange:
     last_key: EncodedKey | None
 
 
+class NullNote(NamedTuple):
+    """Of a row that has null in place of a value that could not be read: the column, why, and what the row was."""
+
+    column: str
+    reason: str
+    raw: str
+
+
 @dataclass(frozen=True)
 class RawChunk:
     """`columns`: by column of the schema the values in order. `unreadable`: of each row that could not be read what it was, and why. `sequence`: of the
-    transaction after which all were so."""
+    transaction after which all were so. `nulled`: by place among the rows."""
 
     range: ChunkRange
     sequence: int
@@ -56,6 +63,7 @@ class RawChunk:
     schema_version: int
     columns: Mapping[str, Sequence[Any]]
     unreadable: Sequence[tuple[str, str]]
+    nulled: Mapping[int, NullNote] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -74,23 +82,29 @@ class ChunkWriter:
     _blocks: list[bytes] = field(default_factory=list)
     _crc: int = 0
 
-    def add(self, values: Mapping[str, Any]) -> None:
+    def add(self, values: Mapping[str, Any], note: NullNote | None = None) -> None:
         """Raises ValueError for a row that Avro cannot hold, and takes nothing of it."""
         begin = len(self._block)
-        self._block += _ROW
+        self._block += _THERE
         if not write_row(self._block, self.schema.writers, values):
             del self._block[begin:]
-            self._block += _ROW + self._slowly(values)
+            self._block += _THERE + self._slowly(values)
         self._block += _NOTHING
+        self._add_texts(note)
         self.rows += 1
         self._count()
 
     def add_unreadable(self, raw: str, reason: str) -> None:
-        self._block += _UNREADABLE
-        for text in (raw, reason):
-            append_text(self._block, text.encode(errors="backslashreplace").decode())
+        self._block += _NOTHING
+        self._add_texts((raw, reason))
+        self._block += _NOTHING
         self.unreadable += 1
         self._count()
+
+    def _add_texts(self, texts: Sequence[str] | None) -> None:
+        self._block += _NOTHING if texts is None else _THERE
+        for text in texts or ():
+            append_text(self._block, text.encode(errors="backslashreplace").decode())
 
     def content(self, chunk: ChunkRange, sequence: int, read_at: datetime) -> bytes:
         """The file."""
@@ -148,20 +162,25 @@ class ChunkWriter:
 
     @cached_property
     def _file_schema(self) -> Any:
-        unreadable = [{"name": name, "type": "string"} for name in ("raw", "reason")]
         return {
             "type": "record",
             "name": "ChunkRow",
             "namespace": "lakehub.raw",
             "fields": [
                 {"name": "row", "type": ["null", row_schema(self.schema.avro)], "default": None},
-                {
-                    "name": "unreadable",
-                    "type": ["null", {"type": "record", "name": "Unreadable", "fields": unreadable}],
-                    "default": None,
-                },
+                _texts_or_null("unreadable", ("raw", "reason")),
+                _texts_or_null("nulled", NullNote._fields),
             ],
         }
+
+
+def _texts_or_null(name: str, fields: Sequence[str]) -> Mapping[str, Any]:
+    texts = [{"name": each, "type": "string"} for each in fields]
+    return {
+        "name": name,
+        "type": ["null", {"type": "record", "name": name.capitalize(), "fields": texts}],
+        "default": None,
+    }
 
 
 def read_chunk_file(content: bytes) -> RawChunk:
@@ -179,11 +198,14 @@ def _read(content: bytes) -> RawChunk:
     facts = json.loads(blocks.metadata[METADATA_KEY])
     rows: list[dict[str, Any]] = []
     unreadable: list[tuple[str, str]] = []
+    nulled: dict[int, NullNote] = {}
     crc = 0
     for block in blocks:
         crc = zlib.crc32(block.bytes_.getvalue(), crc)
         for record in block:
             row, broken = record["row"], record["unreadable"]
+            if record["nulled"] is not None:
+                nulled[len(rows)] = NullNote(**record["nulled"])
             if row is not None:
                 rows.append(row)
             if broken is not None:
@@ -199,4 +221,5 @@ def _read(content: bytes) -> RawChunk:
         facts["schema_version"],
         {name: [row[name] for row in rows] for name in schema.names},
         unreadable,
+        nulled,
     )

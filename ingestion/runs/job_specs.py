@@ -11,9 +11,11 @@ from uuid import UUID
 
 from django.conf import settings
 
+from ingestion.capture.null_instead import as_option
 from ingestion.capture.tap.hidden_columns import KEY_OPTION, HiddenColumns
 from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.hidden_columns import hidden_columns_of
+from ingestion.captures.policies import required_columns_of
 from ingestion.captures.topics import topic_to_look_at, topic_to_read
 from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
@@ -81,7 +83,7 @@ def job_spec_of(
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
-    topic = _topic(copy.dataset, connection, is_look=is_look, now=now - ahead)
+    topic = _topic(run, connection, is_look=is_look, now=now - ahead)
     hidden = HiddenColumns() if feed is None or topic is None else hidden_columns_of(feed)
     secrets = _secrets(connection, topic, hidden)
     spec = JobSpec(
@@ -257,11 +259,14 @@ def run_key_of(run_id: str) -> UUID:
     return UUID(run_id.partition(BATCH_SEPARATOR)[0])
 
 
-def _topic(dataset: Dataset, connection: Connection | None, *, is_look: bool, now: datetime) -> EventTopic | None:
-    """None: the rows of the dataset do not come from a changelog."""
+def _topic(run: JobRun, connection: Connection | None, *, is_look: bool, now: datetime) -> EventTopic | None:
+    """None: the rows of the dataset do not come from a changelog. A look knows what its run was read with (`follow_runs.held`)."""
     if connection is None or not is_captured(connection.plugin):
         return None
-    return topic_to_look_at(dataset) if is_look else topic_to_read(dataset, now=now)
+    if not is_look:
+        return topic_to_read(run.copy.dataset, now=now)
+    accepted, emptied = (getattr(run, name, None) or 0 for name in ("accepted", "emptied"))
+    return topic_to_look_at(run.copy.dataset, accepted, emptied)
 
 
 def _source_spec(
@@ -279,7 +284,7 @@ def _source_spec(
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options["overlap_s"]),
-        options=topic_options | hidden.as_options(),
+        options=topic_options | hidden.as_options() | as_option(None if topic is None else required_columns_of(feed)),
         option_refs=refs,
         # By the limit of the connection, of which the job does not know; its own pace it minds itself.
         chunk_rows=piece_rows(int(options["chunk_rows"]), connection.rows_per_s),

@@ -18,6 +18,7 @@ from ingestion.heatpipe.event_schema import event_schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
+from ingestion.schemas.emptied_tables import note_emptied
 from ingestion.schemas.renamed_columns import keep_renames, note_changes, seen_renames
 from lakehub.accounts.models import Team
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -38,6 +39,8 @@ class CapturedVersions:
         newest = self.newest(subject)
         stored = Schema(()) if newest is None else _stored_columns(newest)
         evolution = evolve_schema(stored, columns)
+        if evolution.conflicts and (older := self._older_with_room(subject, columns)) is not None:
+            return older
         if evolution.conflicts:
             changes = ", ".join(f"`{name}` from {old} to {new}" for name, old, new in evolution.conflicts)
             raise NotCaptured(
@@ -49,7 +52,8 @@ class CapturedVersions:
                 f"The table of {subject} has other columns than before: {unfit_names_text(unfit)} Give the column its old name again, or load the table under another name."
             )
         renames = seen_renames(subject, stored, columns)
-        if newest is not None and evolution.target == stored and not renames:
+        is_kept = evolution.target == stored and not renames
+        if newest is not None and is_kept and newest.has_nullable_columns:
             keep_renames(subject, columns, {})
             return newest
         aliases = {} if newest is None else newest.aliases
@@ -63,12 +67,23 @@ class CapturedVersions:
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         note_changes(subject, sequence, changes)
 
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        note_emptied(subject, sequence)
+
     def newest(self, subject: str) -> SubjectSchema | None:
         """None: there is no version yet."""
         try:
             return self._subject_schema(registry.find_version(subject))
         except NotFound:
             return None
+
+    def _older_with_room(self, subject: str, columns: Schema) -> SubjectSchema | None:
+        """The table is as it was, and somebody has registered a version that is not as the table: its rows go on by the version before."""
+        for version in registry.find_subject(subject).versions.select_related("subject").order_by("-version")[1:]:
+            schema = self._subject_schema(version)
+            if schema.is_event and schema.has_nullable_columns and _has_room(schema, columns):
+                return schema
+        return None
 
     def _register(self, subject: str, columns: Schema, aliases: Mapping[str, Sequence[str]]) -> SubjectSchema:
         text = json.dumps(event_schema(subject, columns, aliases))
@@ -86,6 +101,11 @@ class CapturedVersions:
 
 def subject_schema_of(version: SchemaVersion) -> SubjectSchema:
     return SubjectSchema(version.subject.name, version.version, version.pk, json.loads(version.text))
+
+
+def _has_room(schema: SubjectSchema, columns: Schema) -> bool:
+    evolution = evolve_schema(schema.row_columns, columns)
+    return evolution.target == schema.row_columns and not evolution.conflicts
 
 
 def _stored_columns(newest: SubjectSchema) -> Schema:

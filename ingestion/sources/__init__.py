@@ -79,11 +79,21 @@ class UnreadableRow:
 
 
 @dataclass(frozen=True)
+class NulledRow:
+    """A row that is handed over with null in place of a value that could not be read: as `RejectedRow`, and the row is stored."""
+
+    column: str
+    reason: str
+    raw: str
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Some rows by column, as the source has them (Python values or Arrow arrays), not yet made to fit a schema."""
 
     columns: Mapping[str, Sequence[Any]]
     unreadable: tuple[UnreadableRow, ...] = ()
+    nulled: tuple[NulledRow, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -207,12 +217,32 @@ class RenamedColumns:
 
 
 @dataclass(frozen=True)
+class EmptiedTable:
+    """`before`: rows whose newest change has a lesser reference key were there when the source was emptied last; empty: it never was. `position`: that of the
+    table once they are deleted; None: they are."""
+
+    before: bytes = b""
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class AcceptedColumns:
+    """Of the newest version of the schema, which the table gets whether a row has them or not. `version`: 0: none is known. `columns`: None: it is no schema of change events. `is_due`: the table follows an older version."""
+
+    version: int = 0
+    columns: Schema | None = None
+    is_due: bool = False
+
+
+@dataclass(frozen=True)
 class LogReading(SourceReading):
     """Of a changelog: its batches are LoggedEvents, one at most, which may be read once no rename is due. `lag`: how many messages there are to read from
     its beginning on, asked without reading them."""
 
     lag: Callable[[], int] = lambda: 0
     renames: RenamedColumns = field(default_factory=RenamedColumns)
+    emptied: EmptiedTable = field(default_factory=EmptiedTable)
+    accepted: AcceptedColumns = field(default_factory=AcceptedColumns)
 
 
 class Source(Protocol):
@@ -258,7 +288,7 @@ def has_changes(
     """
     reading, is_empty, handed_over = source.changes(position, upto=upto), True, 0
     if isinstance(reading, LogReading):
-        return reading.lag() > 0
+        return reading.emptied.position is not None or reading.accepted.is_due or reading.lag() > 0
     try:
         for chunk in reading.batches:
             handed_over += chunk.rows

@@ -7,14 +7,14 @@ from typing import Any
 
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.log_moves import LOG
+from ingestion.domain.log_moves import LOG, SCHEMA_VERSION
 from ingestion.domain.merging.column_renames import renamed_event
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
-from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.domain.schema import Schema, SchemaColumn, evolve_schema
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import EventLimits, TopicBatch
-from ingestion.sources import LoggedEvents, LogReading, SourceConfig
+from ingestion.sources import AcceptedColumns, LoggedEvents, LogReading, SourceConfig
 
 ReferenceType = type[bytes | int]
 
@@ -32,7 +32,26 @@ def read_changes(
     reference_type: ReferenceType = bytes,
 ) -> LogReading:
     reading = _TopicReading(topic, config, position, limits, reference_type)
-    return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag)
+    accepted = accepted_columns(topic, position)
+    return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag, accepted=accepted)
+
+
+def accepted_columns(topic: EventTopic, position: Position) -> AcceptedColumns:
+    """Whoever only asks whether there is something new knows no schemas, and is told whether one is due."""
+    is_due = topic.accepted > position.get(SCHEMA_VERSION, 0)
+    try:
+        accepted = [each.row_columns for each in topic.event_schemas if each.version == topic.accepted]
+    except (LookupError, TypeError, ValueError):
+        accepted = []  # somebody has registered types that the lake has no name for
+    return AcceptedColumns(topic.accepted, accepted[0] if accepted else None, is_due)
+
+
+def note_of_version(topic: EventTopic, columns: Schema | None) -> Position:
+    """Of a table that was loaded with `columns`: what its position says of the version that it follows. Nothing where that has others."""
+    accepted = accepted_columns(topic, {})
+    if accepted.columns is None or columns is None or evolve_schema(columns, accepted.columns).target != columns:
+        return {}
+    return {SCHEMA_VERSION: accepted.version}
 
 
 class _TopicReading:
@@ -85,7 +104,8 @@ class _TopicReading:
         )
 
     def position(self) -> Position:
-        return {**self._position, LOG: self._after}
+        version = max(self._topic.accepted, self._position.get(SCHEMA_VERSION, 0))
+        return {**self._position, LOG: self._after} | ({SCHEMA_VERSION: version} if version else {})
 
     def lag(self) -> int:
         return self._topic.lag(self._start)

@@ -66,6 +66,9 @@ class VersionsByTopic:
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         self.by_topic[subject].note_changes(subject, sequence, changes)
 
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        self.by_topic[subject].note_emptied(subject, sequence)
+
 
 @dataclass
 class TapSession:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ingestion.capture.tap.position import emptied_before
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
 from ingestion.heatpipe.broken_message import Defect
 from ingestion.heatpipe.event_topic import EventTopic
@@ -73,6 +74,8 @@ class CapturedShop:
             schemas,
             KnownSchemas(len(self.server.versions.known), datetime.now(UTC) + self.told),
             renames=self.server.versions.notes_of(self.name).column_renames(),
+            emptied=emptied_before(self.server.versions.emptied.get(self.name, 0)),
+            accepted=max((schema.version for schema in schemas), default=0),
         )
 
     def spec(self, kind: str, **fields: Any) -> JobSpec:

@@ -9,6 +9,7 @@ from ingestion.captures.moves import destination, server_of_capture
 from ingestion.lake.captured.histories import kept_since
 from ingestion.models import Capture, SchemaVersion, TapServer
 from ingestion.runs.job_specs import history_table_uri
+from ingestion.schemas.subjects.lake_tables import LakeTable, lake_tables
 from ingestion.spark.tables.timeline import DamagedTable
 from lakehub.catalog.datasets.feed_options import effective_options_of, has_changelog
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -23,6 +24,7 @@ class CaptureState:
     address: str
     server: TapServer | None
     version: int | None
+    tables: list[LakeTable]
     next_address: str = ""
     next_server: TapServer | None = None
 
@@ -72,15 +74,15 @@ def _history_place(copy: DatasetCopy) -> HistoryPlace:
 
 
 def capture_state(dataset: Dataset) -> CaptureState | None:
-    """None: its changes are not captured. One query then, else three; one more while it goes to another server."""
+    """None: its changes are not captured. One query then, else five; one more while it goes to another server."""
     capture = Capture.objects.filter(feed__dataset=dataset).select_related("feed__connection").first()
     if capture is None:
         return None
     address, next_address = server_of_capture(capture), destination(capture)
     server, next_server = _tap_of(address), _tap_of(next_address)
     versions = SchemaVersion.objects.filter(subject__name=capture.topic).order_by("-version")
-    version = versions.values_list("version", flat=True).first()
-    return CaptureState(capture, address, server, version, next_address, next_server)
+    newest = versions.values_list("version", flat=True).first()
+    return CaptureState(capture, address, server, newest, lake_tables(dataset), next_address, next_server)
 
 
 def _tap_of(address: str) -> TapServer | None:

@@ -16,6 +16,7 @@ from frontend.ui.whole_numbers import parse_whole_number
 from ingestion.domain.avro.compatibility import Compatibility
 from ingestion.models import SchemaSubject, SchemaVersion
 from ingestion.schemas.subjects import listing
+from ingestion.schemas.subjects.lake_tables import lake_tables
 from ingestion.schemas.subjects.listing import SubjectFilters
 from ingestion.schemas.subjects.proposals import diff_of_versions
 from lakehub import wiring
@@ -62,6 +63,7 @@ def render_subject(
     actor = actor_of(request)
     versions = version_page(subject, request.GET.get("page"))
     newest = versions.paginator.count and _newest_number(subject)
+    dataset = listing.captured_datasets([subject.name]).get(subject.name)
     context: dict[str, Any] = {
         "now": wiring.clock.now(),
         "subject": subject,
@@ -71,7 +73,8 @@ def render_subject(
         "page": versions,
         "newest": newest,
         "shown": shown_version(find_version(subject, number)) if newest else None,
-        "dataset": listing.captured_datasets([subject.name]).get(subject.name),
+        "dataset": dataset,
+        "tables": [] if dataset is None else lake_tables(dataset),
         "may_write": can(actor, "onboard", subject.team),
         "may_audit": can(actor, "audit", subject.team),
         "why": why,

@@ -29,6 +29,7 @@ class Loss(StrEnum):
     DROPPED = "dropped"
     RENAMED = "renamed"
     PARTITION_REMOVED = "partition_removed"
+    FILES_REPLACED = "files_replaced"
     WRITTEN_BY_STATEMENT = "written_by_statement"
     """Rows were changed by a statement that is in the log in place of the rows: a session with another binlog_format than ROW."""
 
@@ -106,4 +107,4 @@ def _altered(words: Words) -> Iterator[Removal]:
         elif word == "WITH" and following == "TABLE":
             yield Removal(Loss.PARTITION_REMOVED, *words.after(place + 2).take_name())
         elif word in ("DISCARD", "IMPORT") and following in ("TABLESPACE", "PARTITION"):
-            yield Removal(Loss.EMPTIED, *name)
+            yield Removal(Loss.FILES_REPLACED, *name)

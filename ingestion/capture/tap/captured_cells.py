@@ -47,6 +47,7 @@ class CapturedCells:
     _readers: Mapping[str, ReadValue]
     _of_column: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By column of the cells those of the lake."""
+    misfits: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -76,6 +77,7 @@ class CapturedCells:
 
     def events(self, transaction: Transaction, number: int, change: RowChange) -> Iterator[ChangeEvent]:
         """None of a cell that was purged. Raises UnfitEvent, NotCaptured."""
+        self.misfits.clear()
         if change.after is None:
             return
         if change.before is not None:
@@ -101,14 +103,25 @@ class CapturedCells:
 
     def values_of(self, cell: Cell) -> dict[str, Any]:
         """All lake columns of the cell's column, null where the body lacks them. Raises UnfitEvent, NotCaptured."""
+        self.misfits.clear()
         try:
             self._refuse_key_name(cell.column)
-            fields = cell.fields(self.options)
-            types = needed_types(self.types, cell.column, fields)
+            types, fields = self._types_of(cell.column, cell.fields(self.options))
         except BrokenBody as problem:
             raise _unfit(problem) from problem
         self.take_types(types)
         return dict.fromkeys(self._columns_of(cell.column)) | read_values(types, fields)
+
+    def _types_of(self, column: str, fields: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+        """That have room for the fields, and the fields, some of which may be null instead. Raises BrokenBody."""
+        while True:
+            try:
+                return needed_types(self.types, column, fields), fields
+            except BrokenBody as problem:
+                is_type, name = problem.defect == Defect.TYPE.value, problem.field
+                if not is_type or not self.spec.may_be_null(name) or fields.get(name) is None:
+                    raise
+                self.misfits[name], fields = str(problem), {**fields, name: None}
 
     def _columns_of(self, column: str) -> tuple[str, ...]:
         if column not in self._of_column:

@@ -20,6 +20,8 @@ class CapturedRows(Protocol):
     definition: TableMap
     schema: SubjectSchema
     """Of the next event; it may be another one after a change."""
+    misfits: dict[str, str]
+    """By column of the events that were made last, why it is null in place of what it had (`CaptureSpec.required`)."""
 
     @property
     def record_key(self) -> tuple[str, ...]: ...

@@ -36,6 +36,9 @@ class SchemaVersions(Protocol):
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         """Of the table's columns, in the transaction of this number; those that were noted before are noted once."""
 
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        """The table, in the transaction of this number."""
+
 
 @dataclass(frozen=True)
 class CaptureSpec:
@@ -49,6 +52,14 @@ class CaptureSpec:
     hidden: HiddenColumns = field(default_factory=HiddenColumns)
     cells: CellOptions | None = None
     """Of a table of cells, each of which is a part of a row; None: each row of the table is one."""
+    required: frozenset[str] | None = None
+    """Where a value that does not fit becomes null: the columns of which none may, such as those of the key. None: a misfit puts its row aside."""
+
+    follows_truncate: bool = False
+    """The rows of the lake go where the table is emptied; otherwise the capture stops."""
+
+    def may_be_null(self, column: str) -> bool:
+        return self.required is not None and column not in self.required
 
 
 class Transaction(NamedTuple):
@@ -69,6 +80,7 @@ class CapturedTable:
     _readers: Mapping[str, ReadValue]
     no_dates: Counter[str] = field(default_factory=Counter)
     """By column, how many dates were none and are null."""
+    misfits: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -91,6 +103,7 @@ class CapturedTable:
 
     def events(self, transaction: Transaction, number: int, change: RowChange) -> Iterator[ChangeEvent]:
         """`number`: of the row, among those of the table in the transaction. Raises ValueError for a value that its column cannot have."""
+        self.misfits.clear()
         before, after = self._values(change.before, self.record_key), self._values(change.after)
         old_key, new_key = self._key(before), self._key(after)
         if old_key is not None and old_key != new_key:
@@ -111,6 +124,7 @@ class CapturedTable:
 
     def values_of(self, row: Row) -> Mapping[str, Any]:
         """By column of the schema. Raises ValueError for a value that its column cannot have."""
+        self.misfits.clear()
         values = self._values(row)
         assert values is not None
         return values
@@ -119,11 +133,25 @@ class CapturedTable:
         if row is None:
             return None
         readers = self._readers
-        values = {
-            name: None if row[name] is None else readers[name](row[name])
-            for name in (readers if names is None else names)
-        }
+        try:
+            values = {
+                name: None if row[name] is None else readers[name](row[name])
+                for name in (readers if names is None else names)
+            }
+        except ValueError:
+            if names is not None or self.spec.required is None:
+                raise
+            values = {name: self._value_or_null(name, row[name]) for name in readers}
         return values if names is not None else values | self._gone
+
+    def _value_or_null(self, name: str, value: Any) -> Any:
+        try:
+            return None if value is None else self._readers[name](value)
+        except ValueError as problem:
+            if not self.spec.may_be_null(name):
+                raise
+            self.misfits[name] = f"`{name}` cannot be read: {problem}"
+            return None
 
     @cached_property
     def _gone(self) -> dict[str, Any]:

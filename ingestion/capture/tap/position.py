@@ -106,3 +106,8 @@ def reference_key(sequence: int, row: int, *, epoch: int = 0) -> bytes:
 def reference_key_after(sequence: int, *, epoch: int = 0) -> bytes:
     """Of a row as it was read after a transaction: greater than those of its changes, less than those of the next one's."""
     return _REFERENCE_KEY.pack(epoch, sequence, _LAST)
+
+
+def emptied_before(sequence: int) -> bytes:
+    """All changes with a lesser reference key are of before the table was emptied in this transaction. Empty: it never was, which 0 says."""
+    return reference_key(sequence, 0) if sequence else b""

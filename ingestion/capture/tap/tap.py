@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from ingestion.capture.binlog.column_changes import Alteration, alteration
@@ -25,6 +26,7 @@ from ingestion.capture.binlog.events import (
 )
 from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
+from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.open_transaction import OpenTransaction
@@ -214,10 +216,18 @@ class Tap:
             for spec in self._specs:
                 is_named = spec.database == removal.database and removal.table in (ALL_TABLES, spec.table)
                 if is_named and spec.topic not in self._passed:
-                    self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
+                    self._take_removal(spec, removal)
         if (altered := alteration(statement)) is not None:
             for spec in self._waiting(altered.database, altered.table):
                 self._note_alteration(spec, altered)
+
+    def _take_removal(self, spec: CaptureSpec, removal: Removal) -> None:
+        """That the table was emptied is kept before the position moves on: nothing else says it."""
+        is_followed = spec.follows_truncate and spec.cells is None and removal.loss is Loss.EMPTIED
+        if not is_followed or self._transaction is None:
+            self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
+        elif spec.topic not in self._stopped:
+            self._versions.note_emptied(spec.topic, self._transaction.facts.sequence)
 
     def _note_alteration(self, spec: CaptureSpec, altered: Alteration) -> None:
         """What columns are called from now on is kept before the position moves on: nothing else says it."""
@@ -305,11 +315,25 @@ class Tap:
         self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange
     ) -> Iterator[Message]:
         """Raises UnfitEvent, NotCaptured; ValueError for a value that its column cannot have."""
-        events = [*table.table.events(transaction.facts, number, change)]
-        if table.table.schema is not table.encoder.schema:
-            table.encoder = self._new_encoder(table.table)
-        source_column = table.table.source_column(change)
-        return (table.encoder.encode(event, source_column=source_column) for event in events)
+        rows = table.table
+        events = [*rows.events(transaction.facts, number, change)]
+        if rows.schema is not table.encoder.schema:
+            table.encoder = self._new_encoder(rows)
+        source_column = rows.source_column(change)
+        if rows.spec.required is None:
+            return (table.encoder.encode(event, source_column=source_column) for event in events)
+        misfits, note_of = dict(rows.misfits), partial(_put_aside, rows, transaction.gtid, number, change)
+        return (
+            encode_or_null(
+                table.encoder,
+                event,
+                misfits,
+                note_of,
+                required=rows.spec.required,
+                source_column=source_column,
+            )
+            for event in events
+        )
 
     def _table_of(self, spec: CaptureSpec, definition: TableMap) -> _Encoded | None:
         """By the definition that its rows have now; None: it is stopped."""
@@ -344,6 +368,8 @@ def _reason_of_loss(removal: Removal, table: str) -> str:
             what = f"{table} was truncated: its rows are gone, and those in the lake are still there."
         case Loss.PARTITION_REMOVED:
             what = f"{table} has lost rows with a partition that was removed or exchanged; those in the lake are still there."
+        case Loss.FILES_REPLACED:
+            what = f"The files of {table} were taken away or replaced by others: what rows it has now is not in the binlog."
         case Loss.RENAMED:
             new_name = ".".join(removal.becomes or ())
             what = f"{table} was renamed to `{new_name}`, and what has its name now is another table."
@@ -371,7 +397,11 @@ def _require_domain(position: str, gtid: Gtid) -> None:
 
 
 def _rejected(table: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
+    row = _put_aside(table, gtid, number, change, problem)
+    return Outgoing(table.spec.topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), row.to_json())
+
+
+def _put_aside(table: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> UnencodedRow:
     """With all that it takes to publish the row again when it was mended."""
     before, after = table.shown(change.before), table.shown(change.after)
-    row = UnencodedRow(str(gtid), number, problem.defect, problem.field, str(problem), before, after)
-    return Outgoing(table.spec.topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), row.to_json())
+    return UnencodedRow(str(gtid), number, problem.defect, problem.field, str(problem), before, after)

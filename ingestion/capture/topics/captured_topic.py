@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.position import reference_key
 from ingestion.capture.topics.lake_values import key_value, lake_value
@@ -74,9 +75,12 @@ class CapturedTopic:
         if isinstance(read, BadMessage):
             return self._rejected(received, None, read)
         try:
-            event = self._event(received, read)
+            misfits = dict[str, str]()
+            event = self._event(received, read, misfits)
             assert self._encoder is not None
-            return Outgoing(self.spec.topic, *self._encoder.encode(event))
+            note_of = partial(self._put_aside, received, read)
+            message = encode_or_null(self._encoder, event, misfits, note_of, required=self.spec.required)
+            return Outgoing(self.spec.topic, *message)
         except BadMessage as problem:
             return self._rejected(received, read, problem)
         except UnfitEvent as problem:
@@ -86,13 +90,13 @@ class CapturedTopic:
                 received, read, BadMessage(Defect.TYPE.value, f"A value cannot be written: {problem}")
             )
 
-    def _event(self, received: Received, read: ReadMessage) -> ChangeEvent:
-        """Raises BadMessage."""
+    def _event(self, received: Received, read: ReadMessage, misfits: dict[str, str]) -> ChangeEvent:
+        """`misfits` gets what is null instead. Raises BadMessage."""
         key = self._key(read)
         row_key, sequence = tuple(key.values()), received.sequence
         is_delete = read.value is None
         operation = Operation.DELETE if is_delete else Operation.UPDATE
-        values = key if is_delete else self._values(read) | key
+        values = key if is_delete else self._values(read, misfits) | key
         row = _DELETED if is_delete else _CHANGED
         assert self.schema is not None
         reference = reference_key(sequence, row)
@@ -140,13 +144,22 @@ class CapturedTopic:
                     name,
                 )
 
-    def _values(self, read: ReadMessage) -> dict[str, Any]:
+    def _values(self, read: ReadMessage, misfits: dict[str, str]) -> dict[str, Any]:
         """Of all columns: one that the message lacks is null."""
         row, types = read.row, self._types
         for name, value in row.items():
             if name not in types and value is not None:
                 raise BadMessage(FIELD, self._why_no_column(name), name)
-        return {name: lake_value(row.get(name), type_, name) for name, type_ in types.items()}
+        return {name: self._value(row.get(name), type_, name, misfits) for name, type_ in types.items()}
+
+    def _value(self, value: Any, type_: ColumnType, name: str, misfits: dict[str, str]) -> Any:
+        try:
+            return lake_value(value, type_, name)
+        except BadMessage as problem:
+            if problem.defect != Defect.TYPE.value or not self.spec.may_be_null(name):
+                raise
+            misfits[name] = str(problem)
+            return None
 
     def _why_no_column(self, name: str) -> str:
         if self._fitting([name]):
@@ -209,6 +222,13 @@ class CapturedTopic:
         )
 
     def _rejected(self, received: Received, read: ReadMessage | None, problem: BadMessage) -> Outgoing:
+        message, unencoded = received.message, self._put_aside(received, read, problem)
+        key = f"{message.partition}:{message.offset}".encode()
+        return Outgoing(self.spec.topic + ERRORS_SUFFIX, key, unencoded.to_json())
+
+    def _put_aside(
+        self, received: Received, read: ReadMessage | None, problem: BadMessage | UnfitEvent
+    ) -> UnencodedRow:
         """With all that it takes to publish the row again when it was mended."""
         message = received.message
         place = f"partition {message.partition}, offset {message.offset:,} of `{self.spec.table}`"
@@ -219,9 +239,7 @@ class CapturedTopic:
         before, after = (row, None) if is_delete else (None, row)
         # Of a message that could not be read there is no row: whoever mends it writes one.
         defect, has_no_row = Defect(problem.defect), read is None
-        unencoded = UnencodedRow(number, 0, defect, problem.field, reason, before, after, is_cut=has_no_row)
-        key = f"{message.partition}:{message.offset}".encode()
-        return Outgoing(self.spec.topic + ERRORS_SUFFIX, key, unencoded.to_json())
+        return UnencodedRow(number, 0, defect, problem.field, reason, before, after, is_cut=has_no_row)
 
 
 def _missing_key(missing: Sequence[str], read: ReadMessage, *, has_message_key: bool) -> str:

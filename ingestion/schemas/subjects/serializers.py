@@ -10,6 +10,7 @@ from ingestion.domain.avro.columns import AvroColumn, ColumnList
 from ingestion.domain.avro.schema_diff import ChangeKind, ColumnChange, Difference, SchemaDiff
 from ingestion.models import SchemaVersion
 from ingestion.schemas.serializers import RULES
+from ingestion.schemas.subjects.lake_tables import LakeEffect, TypeChange
 from ingestion.schemas.subjects.listing import SubjectRow
 from ingestion.schemas.subjects.proposals import Proposal
 
@@ -90,6 +91,26 @@ class SchemaDiffSerializer(serializers.Serializer[SchemaDiff]):
     is_cut = serializers.BooleanField(help_text="There are more changes.")
 
 
+class TypeChangeSerializer(serializers.Serializer[TypeChange]):
+    name = serializers.CharField()
+    before = serializers.CharField(help_text="The type of the table.")
+    after = serializers.CharField()
+
+
+class LakeEffectSerializer(serializers.Serializer[LakeEffect]):
+    dataset = serializers.CharField(source="dataset.name")
+    data_centers = serializers.ListField(child=serializers.CharField())
+    added = serializers.SerializerMethodField(help_text="Columns with their types, null until the source has them.")
+    widened = TypeChangeSerializer(many=True)
+    conflicts = TypeChangeSerializer(
+        many=True, help_text="The table keeps its type; values that do not fit go to the error table."
+    )
+    refused = serializers.CharField(help_text="Why the tables cannot follow it; empty: they can.")
+
+    def get_added(self, effect: LakeEffect) -> dict[str, str]:
+        return dict(effect.added)
+
+
 class ProposalSerializer(serializers.Serializer[Proposal]):
     is_compatible = serializers.BooleanField(source="may_be_registered")
     messages = serializers.SerializerMethodField(help_text="Why it may not follow.")
@@ -98,6 +119,9 @@ class ProposalSerializer(serializers.Serializer[Proposal]):
     )
     version = serializers.IntegerField(source="number", help_text="That it would be.")
     diff = SchemaDiffSerializer(allow_null=True, help_text="To the newest version; null: the subject is new.")
+    lake = LakeEffectSerializer(
+        allow_null=True, help_text="What it would change in tables of the lake; null: none follows the subject."
+    )
 
     def get_messages(self, proposal: Proposal) -> list[str]:
         return [str(problem) for problem in proposal.refusals]

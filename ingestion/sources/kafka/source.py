@@ -11,7 +11,7 @@ from ingestion.domain.log_moves import LOAD, LOADED_AT, LOADED_FROM, LOG
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.sources import SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import metadata_column, read_changes
+from ingestion.sources.logged_changes import metadata_column, note_of_version, read_changes
 
 
 class KafkaSource:
@@ -44,7 +44,14 @@ class KafkaSource:
                 f"`{self._config.object}` is a topic, so single partitions of the lake are not read again. Bootstrap the dataset with `replace`."
             )
         begins_at, began = self._topic.begins_at, datetime.now(UTC).isoformat()
-        position: Position = {LOG: begins_at, LOAD: self._topic.load, LOADED_FROM: begins_at, LOADED_AT: began}
+        versions = self._topic.event_schemas
+        position: Position = {
+            LOG: begins_at,
+            LOAD: self._topic.load,
+            LOADED_FROM: begins_at,
+            LOADED_AT: began,
+            **note_of_version(self._topic, versions[-1].row_columns if versions else None),
+        }
         return SourceReading(iter(()), lambda: position, total=lambda: 0, begins_empty=True)
 
     def changes(

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ingestion.capture.binlog.events import Row
+from ingestion.capture.null_instead import null_reason
 from ingestion.capture.snapshot.cell_chunks import CellChunk, CellReader
 from ingestion.capture.snapshot.key_position import EncodedKey, decode_key, encode_key
 from ingestion.capture.tap.captured_cells import CapturedCells
@@ -20,11 +21,11 @@ from ingestion.domain.merging.events import Version
 from ingestion.domain.merging.row_state import ColumnState, RowState
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, SNAPSHOT_SOURCE, LatestEvent, metadata_of
 from ingestion.domain.schema import Schema, SchemaColumn
-from ingestion.heatpipe.broken_message import UnfitEvent
+from ingestion.heatpipe.broken_message import Defect, UnfitEvent
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.heatpipe.unencoded_row import UnencodedRow
-from ingestion.sources import EventBatch, SourceConfig, UnreadableRow
+from ingestion.sources import EventBatch, NulledRow, SourceConfig, UnreadableRow
 from ingestion.sources.mysql.chunk_reading import MAX_WAITS, not_seen_yet
 from ingestion.sources.mysql.server import TIMEOUTS, MysqlServer, OpenServer
 from lakehub.kernel.cells.cell_rows import Cell, CellRow, assembled
@@ -52,6 +53,7 @@ class CellWalk:
         self.least: int | None = start.get(_LEAST)
         self._types: Mapping[str, str] = start.get(_TYPES) or {}
         self.has_more = False
+        self.columns: Schema | None = None
 
     def place(self) -> Position:
         return {_KEY: self._last_key, _LEAST: self.least, _TYPES: dict(self._types)}
@@ -75,7 +77,7 @@ class CellWalk:
                 if schema is not None and table.schema.row_columns != schema:
                     self.has_more = True
                     return
-                schema = table.schema.row_columns
+                schema = self.columns = table.schema.row_columns
                 self._config.on_rows_read(len(chunk.cells))
                 self._last_key = None if chunk.last_key is None else encode_key(chunk.last_key)
                 batch = rows.batch(Schema((*schema, metadata)))
@@ -105,6 +107,7 @@ class _Rows:
     table: CapturedCells
     reader: CellReader
     unreadable: list[UnreadableRow] = field(default_factory=list)
+    nulled: list[NulledRow] = field(default_factory=list)
     rows: Mapping[Any, CellRow] = field(default_factory=dict)
     sequence: int = 0
 
@@ -130,6 +133,10 @@ class _Rows:
         except UnfitEvent as problem:
             self.unreadable.append(UnreadableRow(self._raw(row, problem), problem.labelled))
             return None
+        if self.table.misfits:
+            name, reason = next(iter(self.table.misfits)), null_reason([*self.table.misfits.values()])
+            raw = self._raw(row, UnfitEvent(Defect.TYPE, reason, name))
+            self.nulled.append(NulledRow(name, reason, raw))
         return cell
 
     def _raw(self, row: Row, problem: UnfitEvent) -> str:
@@ -146,7 +153,8 @@ class _Rows:
             name: [each.get(name) for each in values] for name in self.table.schema.columns
         }
         columns[METADATA_COLUMN] = pa.array([self._metadata(key, row) for key, row in there.items()])
-        return EventBatch(columns, tuple(self.unreadable), schema=schema, schema_version=self.table.schema.version)
+        unfit = (tuple(self.unreadable), tuple(self.nulled))
+        return EventBatch(columns, *unfit, schema=schema, schema_version=self.table.schema.version)
 
     def _values(self, key: Any, row: CellRow) -> dict[str, Any]:
         values = {name: value for cell in row.columns.values() for name, value in self.table.values_of(cell).items()}

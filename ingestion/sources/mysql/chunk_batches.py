@@ -13,7 +13,7 @@ from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, SNAPSHOT_S
 from ingestion.domain.schema import Schema, SchemaColumn, evolve_schema
 from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.raw_chunks.chunk_file import RawChunk
-from ingestion.sources import EventBatch, UnreadableRow
+from ingestion.sources import EventBatch, NulledRow, UnreadableRow
 
 
 def has_room_for(schema: Schema, chunk: Schema) -> bool:
@@ -35,9 +35,10 @@ def batch_of(
     values = zip(*(chunk.columns[name] for name in record_key), strict=True)
     keys = [row_key_text(key) for key in values]
     unreadable = tuple(UnreadableRow(raw, reason) for raw, reason in chunk.unreadable)
+    nulled = tuple(NulledRow(*note) for note in chunk.nulled.values())
     columns = {**chunk.columns, METADATA_COLUMN: _metadata(keys, chunk)}
     target = Schema((*schema, metadata))
-    return EventBatch(columns, unreadable, schema=target, schema_version=version, is_landed=is_landed)
+    return EventBatch(columns, unreadable, nulled, schema=target, schema_version=version, is_landed=is_landed)
 
 
 def _metadata(keys: Sequence[str], chunk: RawChunk) -> pa.Array:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from ingestion.capture.binlog.events import Row
+from ingestion.capture.null_instead import null_reason
 from ingestion.capture.snapshot.chunks import Key, SnapshotChunk, end_of_chunk, read_chunk, read_keys, read_range
 from ingestion.capture.snapshot.key_position import EncodedKey, decode_key, encode_key
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
-from ingestion.raw_chunks.chunk_file import ChunkRange, ChunkWriter, RawChunk
+from ingestion.raw_chunks.chunk_file import ChunkRange, ChunkWriter, NullNote, RawChunk
 from ingestion.sources import SourceError
 from ingestion.sources.mysql.server import TIMEOUTS, OpenServer
 
@@ -91,19 +93,27 @@ class ChunkReader:
         raise not_seen_yet(self.table.spec, chunk.sequence, self.least)
 
     def _landing(self, chunk: SnapshotChunk, after: EncodedKey | None) -> ReadChunk:
-        read_at, table = datetime.now(UTC), self.table
+        read_at = datetime.now(UTC)
+        # Several threads read at once, and the table says of the row at hand what it has made null.
+        table = replace(self.table, misfits={})
         range_ = ChunkRange(self.key, after, None if chunk.last_key is None else encode_key(chunk.last_key))
         writer = ChunkWriter(table.schema) if self.is_landing else None
         columns: dict[str, list[object]] = {name: [] for name in table.schema.columns}
         unreadable: list[tuple[str, str]] = []
+        nulled: dict[int, NullNote] = {}
+        rows = 0
         for row in chunk.rows:
             try:
                 values = table.values_of(row)
+                note = _note_of(table, row)
                 if writer is not None:
-                    writer.add(values)
+                    writer.add(values, note)
             except ValueError as problem:
                 unreadable.append((repr(table.shown(row)), f"A value of the row cannot be read: {problem}"))
             else:
+                if note is not None:
+                    nulled[rows] = note
+                rows += 1
                 for name, column in columns.items():
                     column.append(values[name])
         content = None
@@ -112,8 +122,14 @@ class ChunkReader:
                 writer.add_unreadable(*each)
             content = writer.content(range_, chunk.sequence, read_at)
         schema, version = table.schema.row_columns, table.schema.version
-        raw = RawChunk(range_, chunk.sequence, read_at, schema, version, columns, unreadable)
+        raw = RawChunk(range_, chunk.sequence, read_at, schema, version, columns, unreadable, nulled)
         return ReadChunk(raw, content, len(chunk.rows))
+
+
+def _note_of(table: CapturedTable, row: Row) -> NullNote | None:
+    if not table.misfits:
+        return None
+    return NullNote(next(iter(table.misfits)), null_reason([*table.misfits.values()]), repr(table.shown(row)))
 
 
 def _decoded(key: EncodedKey | None) -> Key | None:

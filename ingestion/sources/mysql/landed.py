@@ -29,6 +29,7 @@ class LandedWalk:
         self._chunks: int = start.get(CHUNKS, 0)
         self._rows: int = start.get(ROWS, 0)
         self.has_more = False
+        self.columns: Schema | None = None
 
     def place(self) -> Position:
         return {KEY: self._last_key, LEAST: self.least, CHUNKS: self._chunks, ROWS: self._rows}
@@ -43,6 +44,7 @@ class LandedWalk:
     def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
         facts = self._facts()
         schema, version = Schema.of(facts["schema"]), facts["schema_version"]
+        self.columns = schema
         is_split = {*self._chunk(0).range.key} == {*self._record_key}
         while self._chunks < facts[CHUNKS]:
             chunk = self._chunk(self._chunks)

@@ -12,9 +12,11 @@ from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.merging.events import ChangeEvent, Operation
 from ingestion.domain.merging.stored_metadata import SNAPSHOT_SOURCE
 from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.heatpipe.broken_message import Defect
 from ingestion.heatpipe.decoder import Decoded
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.raw_chunks.chunk_file import RawChunk
+from ingestion.heatpipe.unencoded_row import UnencodedRow
+from ingestion.raw_chunks.chunk_file import NullNote, RawChunk
 from ingestion.sources import LoggedEvents, SourceConfig, SourceError, UnreadableRow
 from ingestion.sources.mysql.chunk_reading import ChunkReader
 from ingestion.sources.mysql.server import MysqlServer
@@ -56,11 +58,18 @@ def rows_again(
 
 def _decoded(chunk: RawChunk, table: CapturedTable) -> Iterator[Decoded]:
     reference, names = reference_key_after(chunk.sequence), table.schema.columns
-    for row in zip(*(chunk.columns[name] for name in names), strict=True):
+    for place, row in enumerate(zip(*(chunk.columns[name] for name in names), strict=True)):
         values = dict(zip(names, row, strict=True))
         key = tuple(values[name] for name in table.record_key)
         event = ChangeEvent(Operation.UPDATE, key, reference, (chunk.sequence,), values, chunk.schema_version)
-        yield Decoded(event, table.schema, SNAPSHOT_SOURCE, "", chunk.read_at, None)
+        note = _as_row(chunk.nulled.get(place))
+        yield Decoded(event, table.schema, SNAPSHOT_SOURCE, "", chunk.read_at, None, note)
+
+
+def _as_row(note: NullNote | None) -> UnencodedRow | None:
+    if note is None:
+        return None
+    return UnencodedRow("", 0, Defect.TYPE, note.column, note.reason, None, {"row": note.raw}, is_nulled=True)
 
 
 def _typed_key(key: Sequence[str], table: CapturedTable) -> Key:

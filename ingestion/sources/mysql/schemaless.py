@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ingestion.capture.null_instead import required_columns
 from ingestion.capture.snapshot.cell_chunks import CellReader
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
@@ -39,4 +40,5 @@ class SchemalessSource(MysqlSource):
         except NotCells as problem:
             raise SourceError(str(problem)) from problem
         database, table = named_table(text, self._server.database)
-        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns, cells=options)
+        required, key = required_columns(self._config.options), self._config.key_columns
+        return CaptureSpec(self._topic.topic, database, table, record_key=key, cells=options, required=required)

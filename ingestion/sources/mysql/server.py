@@ -90,9 +90,13 @@ class _KnownVersions:
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         """The newest that has room for these columns; none of the registry's (0) where there is none yet."""
         for schema in reversed(self.topic.event_schemas):
-            if evolve_schema(schema.row_columns, columns).target == schema.row_columns:
+            evolution = evolve_schema(schema.row_columns, columns)
+            if evolution.target == schema.row_columns and not evolution.conflicts:
                 return schema
         return SubjectSchema(subject, 0, 0, event_schema(subject, columns))
 
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        """The tap's."""
+
+    def note_emptied(self, subject: str, sequence: int) -> None:
         """The tap's."""

@@ -12,7 +12,7 @@ from ingestion.capture.snapshot.key_position import EncodedKey
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
 from ingestion.domain.batch_limits import BatchMeter
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.schema import SchemaColumn
+from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.raw_chunks.chunk_file import DamagedChunk, RawChunk
 from ingestion.raw_chunks.folders import RawLoad
@@ -52,6 +52,7 @@ class SnapshotWalk:
         self.least: int | None = start.get(LEAST)
         self._chunks, self._rows = start.get(CHUNKS, 0), start.get(ROWS, 0)
         self.has_more = False
+        self.columns: Schema | None = None
 
     def place(self) -> Position:
         return {KEY: self.last_key, LEAST: self.least, CHUNKS: self._chunks, ROWS: self._rows}
@@ -62,7 +63,7 @@ class SnapshotWalk:
             server = stack.enter_context(self._server.opened())
             least = self._begin(server)
             table = server.captured_table(self._spec, self._topic)
-            schema = table.schema.row_columns
+            schema = self.columns = table.schema.row_columns
             reader = ChunkReader(table, self._config.chunk_rows, least, self._load is not None)
             others = [stack.enter_context(self._server.opened()) for _ in range(self._config.readers - 1)]
             ahead = stack.enter_context(ReadAhead(reader, [server, *others]))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import ClassVar, Protocol
 
+from ingestion.capture.null_instead import required_columns
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.hidden_columns import HiddenColumns
@@ -22,8 +23,16 @@ from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.raw_chunks.folders import RawLoad
-from ingestion.sources import EventBatch, LogReading, RenamedColumns, SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import ReferenceType, metadata_column, read_changes
+from ingestion.sources import (
+    EmptiedTable,
+    EventBatch,
+    LogReading,
+    RenamedColumns,
+    SourceConfig,
+    SourceError,
+    SourceReading,
+)
+from ingestion.sources.logged_changes import ReferenceType, metadata_column, note_of_version, read_changes
 from ingestion.sources.mysql.landed import LandedWalk, gone_changes, load_to_read_again
 from ingestion.sources.mysql.rows_again import rows_again
 from ingestion.sources.mysql.server import MysqlServer, OpenServer
@@ -31,16 +40,19 @@ from ingestion.sources.mysql.snapshot import SnapshotWalk
 
 _RAW = "raw"
 """Of a load that goes on: by which name its chunks land."""
+_EMPTIED = "emptied"
+"""The place in the order of changes at which the source was emptied last, as far as the table has lost its rows of before."""
 _RENAMED, _FILLED = "renamed", "filled"
 """Up to which place in the order of changes the renames of columns are made; and the last one for which stored rows were filled."""
 
 
 class Walk(Protocol):
-    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on, and `least`, the transaction
-    that all rows have seen."""
+    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on, `least`, the transaction
+    that all rows have seen, and `columns`, those of the rows that were read last."""
 
     has_more: bool
     least: int | None
+    columns: Schema | None
 
     def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
         """`metadata`: the column that comes on top of the table's."""
@@ -98,7 +110,14 @@ class MysqlSource:
                 return {**start, **walk.place()}
             loaded = {LOADED_FROM: start[LOG], LOADED_AT: start.get(LOADED_AT)}
             # All chunks have seen this transaction, so they have the columns of after it.
-            return {LOG: start[LOG], LOAD: load, **loaded, _RENAMED: reference_key_after(walk.least or 0).hex()}
+            renamed = reference_key_after(walk.least or 0).hex()
+            return {
+                LOG: start[LOG],
+                LOAD: load,
+                **loaded,
+                _RENAMED: renamed,
+                **note_of_version(self._topic, walk.columns),
+            }
 
         total = None if after is not None else walk.estimated_rows
         batches = walk.batches(metadata_column(self.reference_type))
@@ -149,7 +168,20 @@ class MysqlSource:
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
         renames, kind = self._renames(position), self.reference_type
-        return replace(read_changes(self._topic, self._config, position, limits, kind), renames=renames)
+        changes = read_changes(self._topic, self._config, position, limits, kind)
+        return replace(changes, renames=renames, emptied=self._emptied(position))
+
+    def _emptied(self, position: Position) -> EmptiedTable:
+        """All rows of a load have seen the transaction up to which their columns are named."""
+        told, done = self._topic.emptied, bytes.fromhex(position.get(_EMPTIED, position.get(_RENAMED, "")))
+        if told > done:
+            return EmptiedTable(told, {**position, _EMPTIED: told.hex()})
+        deleted = bytes.fromhex(position.get(_EMPTIED, ""))
+        if self._topic.schemas and position.get(LOAD) == self._topic.load and deleted > told:
+            raise SourceError(
+                f"`{self._config.object}` was emptied after this job was told of it. Nothing was read; run the job again."
+            )
+        return EmptiedTable(told)
 
     def rows_again(self, keys: Sequence[Sequence[str]]) -> LogReading:
         """Those of the table that have these keys, as changes. They say nothing of the changelog."""
@@ -159,6 +191,8 @@ class MysqlSource:
         return LogReading(batches, dict, total=lambda: len(keys))
 
     def _renames(self, position: Position) -> RenamedColumns:
+        if not self._topic.schemas:
+            return RenamedColumns()  # a look, which was told of none
         renames, mark = self._topic.renames, position.get(_RENAMED, "")
         made, due = (tuple(each for each in renames if (each.mark > mark) is is_due) for is_due in (False, True))
         if position.get(LOAD) == self._topic.load and position.get(_FILLED, "") > max(map(_mark, renames), default=""):
@@ -180,7 +214,8 @@ class MysqlSource:
     def _spec(self) -> CaptureSpec:
         database, table = named_table(self._config.object, self._server.database)
         hidden = HiddenColumns.from_options(self._config.options)
-        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns, hidden=hidden)
+        required, key = required_columns(self._config.options), self._config.key_columns
+        return CaptureSpec(self._topic.topic, database, table, record_key=key, hidden=hidden, required=required)
 
 
 def _mark(rename: ColumnRename) -> str:

@@ -10,14 +10,18 @@ from functools import partial
 
 import pyarrow as pa
 
+from ingestion.capture.null_instead import nulls_misfits
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.lag import spread_of_times
+from ingestion.domain.merging.events import Version
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, SNAPSHOT_SOURCE, reference_type_of
 from ingestion.domain.schema import Schema, SchemaEvolution
 from ingestion.heatpipe.decoder import Decoded
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
 from ingestion.heatpipe.row_keys import row_key_text
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.sources import LoggedEvents, LogReading
+from ingestion.spark.changes.accepted_columns import with_accepted
 from ingestion.spark.changes.broken_raw import broken_raw
 from ingestion.spark.changes.cells import siblings_of
 from ingestion.spark.changes.fitting import FittedChanges, fit_changes
@@ -58,6 +62,7 @@ class _Batch:
 
     events: LoggedEvents
     fitted: FittedChanges
+    emptied: Version | None = None
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -73,12 +78,20 @@ def commit_events(
     if not isinstance(events, LoggedEvents):
         return None
     job.tell_rows(events.rows)
-    evolution = _evolution(job, events, start.stored)
+    evolution = with_accepted(_evolution(job, events, start.stored), reading.accepted, job.table)
     with write_path.staging_folder(job) as uri:
         with job.phase("read"):
             columns = _without_metadata(evolution.target)
             batch = _Batch(
-                events, fit_changes(events.decoded, job.table, columns, write_path.partition_form_of(job.table))
+                events,
+                fit_changes(
+                    events.decoded,
+                    job.table,
+                    columns,
+                    write_path.partition_form_of(job.table),
+                    nulls_misfits=nulls_misfits(job.source_spec.options),
+                ),
+                Version(reading.emptied.before, "", (0,)) if reading.emptied.before else None,
             )
             staged = _stage(batch, uri, evolution, reading, keeps_history=job.table.keeps_history)
         after, before = (staged.position, start.checkpoint.position) if moves_checkpoint else (None, None)
@@ -100,24 +113,25 @@ def _stage(
     batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogReading, *, keeps_history: bool
 ) -> staging.StagedBatch:
     """What the commit will say of the batch; of its rows only those that are rejected are written down."""
-    rejected = [*_error_rows(batch)]
-    errors = staging.error_rows_table(rejected)
-    if rejected:
+    rejected, notes = [*_error_rows(batch)], [*_notes(batch)]
+    errors = staging.error_rows_table([*rejected, *notes])
+    if errors.num_rows:
         staging.write_staged_table(f"{uri}/errors", errors)
     times = [each.event.source_committed_at for each in batch.events.decoded if each.event.source_committed_at]
-    notes = {"source_times": spread_of_times(times), "logged_hours": dict(batch.events.logged_hours)}
+    facts = {"source_times": spread_of_times(times), "logged_hours": dict(batch.events.logged_hours)}
     return staging.StagedBatch(
         uri,
         evolution.target,
         read=batch.events.rows,
         rows=len(batch.changes),
         errors=len(rejected),
+        noted=len(notes),
         errors_digest=staging.add_digests(0, errors),
         oldest=min(times, default=None),
         newest=max(times, default=None),
         position=reading.position(),
         rows_by_partition=None,
-        notes=notes | ({KEPT: True} if keeps_history else {}),
+        notes=facts | ({KEPT: True} if keeps_history else {}),
     )
 
 
@@ -138,6 +152,22 @@ def _place(decoded: Decoded) -> str:
     if decoded.source == SNAPSHOT_SOURCE:
         return f"{topic} {row_key_text(decoded.event.row_key)} after transaction {position[0]}"
     return place_in_log(topic, *position)
+
+
+def _notes(batch: _Batch) -> Iterator[Mapping[str, str | None]]:
+    """Of events that are changes, with null in place of what did not fit: for their producer, or for the table."""
+    for place, decoded in enumerate(batch.events.decoded):
+        note, before = batch.fitted.nulled.get(place), decoded.nulled
+        if place not in batch.fitted.rejected and (note or before):
+            yield _error_row(_place(decoded), _joined(before, note))
+
+
+def _joined(before: UnencodedRow | None, note: RejectedRow | None) -> RejectedRow:
+    if before is None:
+        assert note is not None
+        return note
+    reasons = [before.reason, *([note.reason] if note is not None else [])]
+    return RejectedRow(before.column, "; ".join(reasons), before.to_json().decode())
 
 
 def _error_row(place: str, row: RejectedRow) -> dict[str, str | None]:
@@ -201,6 +231,7 @@ def _rules(job: Job, batch: _Batch, target: Schema) -> MergeRules:
         lambda version: versions.get(version, ()),
         reference_type_of(target.types[METADATA_COLUMN]),
         siblings_of(batch.events.decoded, columns),
+        batch.emptied,
     )
 
 

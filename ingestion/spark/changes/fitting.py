@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -31,14 +31,21 @@ _Shape = tuple[bool, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class FittedChanges:
-    """`changes`: in the order of the log. `rejected`: by the place of the event in what was given."""
+    """`changes`: in the order of the log. `rejected`: by the place of the event in what was given. `nulled`: of changes, with null in place of values that
+    do not fit."""
 
     changes: tuple[Change, ...]
     rejected: dict[int, RejectedRow]
+    nulled: dict[int, RejectedRow] = field(default_factory=dict)
 
 
 def fit_changes(
-    decoded: Sequence[Decoded], table: TableSpec, columns: Schema, form: PartitionForm | None = None
+    decoded: Sequence[Decoded],
+    table: TableSpec,
+    columns: Schema,
+    form: PartitionForm | None = None,
+    *,
+    nulls_misfits: bool = False,
 ) -> FittedChanges:
     """`columns`: of the table, without its metadata. `form`: how the partition is made from columns of the row. A delete needs its key only; any other
     event that carries the partition needs one."""
@@ -50,12 +57,17 @@ def fit_changes(
         shapes[is_delete, carried].append(place)
     changes: dict[int, Change] = {}
     rejected: dict[int, RejectedRow] = {}
+    nulled: dict[int, RejectedRow] = {}
     for (is_delete, carried), places in shapes.items():
         group = [decoded[place] for place in places]
-        fitted, misfits = _fit_group(group, _rules(table, columns, carried, form, is_delete=is_delete), table, carried)
+        rules = replace(
+            _rules(table, columns, carried, form, is_delete=is_delete), nulls_misfits=nulls_misfits and not is_delete
+        )
+        fitted, misfits, notes = _fit_group(group, rules, table, carried)
         changes |= {places[row]: change for row, change in fitted.items()}
         rejected |= {places[row]: misfit for row, misfit in misfits.items()}
-    return FittedChanges(tuple(changes[place] for place in sorted(changes)), rejected)
+        nulled |= {places[row]: note for row, note in notes.items() if row in fitted}
+    return FittedChanges(tuple(changes[place] for place in sorted(changes)), rejected, nulled)
 
 
 def _rules(
@@ -75,8 +87,8 @@ def _rules(
 
 def _fit_group(
     group: Sequence[Decoded], rules: FitRules, table: TableSpec, carried: tuple[str, ...]
-) -> tuple[dict[int, Change], dict[int, RejectedRow]]:
-    """By place in the group."""
+) -> tuple[dict[int, Change], dict[int, RejectedRow], dict[int, RejectedRow]]:
+    """By place in the group: changes, what is rejected, and notes."""
     result = fit_rows(Chunk({name: [each.event.values.get(name) for each in group] for name in carried}), rules)
     rejected = {misfit.row: misfit for misfit in result.rejected if misfit.row is not None}
     kept = [row for row in range(len(group)) if row not in rejected]
@@ -90,7 +102,7 @@ def _fit_group(
             rejected[row] = RejectedRow(table.record_key[0], reason, str(group[row].event.row_key), row)
         else:
             changes[row] = _change(group[row], key, dict(values), table)
-    return changes, rejected
+    return changes, rejected, {note.row: note for note in result.nulled if note.row is not None}
 
 
 def _keys(rows: pa.Table, table: TableSpec) -> list[str | None]:

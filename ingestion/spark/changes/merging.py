@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingestion.domain.accounting import RowCounts, RowFate
+from ingestion.domain.merging.emptied import emptied
 from ingestion.domain.merging.events import ChangeEvent, Operation, ReferenceKey, RowKey, Version
 from ingestion.domain.merging.merge import MergedBatch, merge_batch
 from ingestion.domain.merging.row_state import ColumnState, RowState
@@ -49,6 +50,8 @@ class MergeRules:
     reference_type: type[ReferenceKey] | None
     siblings: Mapping[str, Collection[str]] = field(default_factory=dict)
     """By column those that changes give together with it, itself included: a change that came before the table had one of them has made it null."""
+    emptied: Version | None = None
+    """Where in the order of changes the source was emptied last. None: it never was."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,10 @@ def merge_changes(
 
 def _state(stored: StoredRow | None, tombstone: RowState | None, rules: MergeRules) -> RowState:
     if stored is None:
-        return tombstone or RowState()
+        return emptied(tombstone or RowState(), rules.emptied)
     values = {name: stored.row[name] for name in rules.columns}
-    return _completed(row_state(values, stored.row[METADATA_COLUMN], rules.columns_of), rules.siblings)
+    state = emptied(row_state(values, stored.row[METADATA_COLUMN], rules.columns_of), rules.emptied)
+    return _completed(state, rules.siblings)
 
 
 def _completed(state: RowState, siblings: Mapping[str, Collection[str]]) -> RowState:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import takewhile
@@ -25,7 +25,7 @@ from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.broken_message import BrokenMessage, UnfitEvent
 from ingestion.heatpipe.decoder import Decoder
-from ingestion.heatpipe.encoder import Encoder, Mended
+from ingestion.heatpipe.encoder import MENDED_SOURCE, Encoder, Mended
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.subject_schema import SubjectSchema
@@ -45,7 +45,7 @@ from ingestion.spark.tables import hudi
 from ingestion.spark.write_permit import hold_write_permit
 from lakehub.kernel.cells.cell_tables import read_cell_object
 
-SOURCE = "error table"
+SOURCE = MENDED_SOURCE
 _LOOK_BACK = 1_000
 """Messages before a broken one among which the order of its change is looked for."""
 _REASON_IN_ERROR_TABLE = "The row was rejected; the error table says why."
@@ -62,11 +62,13 @@ class _Misfit(ValueError):
 
 @dataclass(frozen=True)
 class _Order:
-    """Where a change is among all changes of its row, when it was committed, and of which column of the source it was, of one that changes column by column."""
+    """Where a change is among all changes of its row, when it was committed, and of which column of the source it was, of one that changes column by column.
+    `data_center`: of an event that is applied but for some values, which is not to be older than itself."""
 
     reference: bytes | int
     committed_at: datetime | None = None
     source_column: str = ""
+    data_center: str = ""
 
 
 def row_of_event(raw: str) -> str:
@@ -144,7 +146,7 @@ class _Publishing:
         """Raises _Misfit, UnfitEvent."""
         unencoded = UnencodedRow.from_json(row.raw.encode(errors="backslashreplace"))
         if unencoded is not None and self._reference_type is int:
-            yield self._cell_message(row)
+            yield self._cell_message(row, unencoded)
             return
         values, order = self._fitted(row.values), self._order(row, unencoded)
         is_delete = unencoded is not None and unencoded.after is None
@@ -176,18 +178,20 @@ class _Publishing:
             self.schema.version,
             order.committed_at,
         )
-        return self._outgoing(row, event, order.source_column)
+        return self._outgoing(row, event, order)
 
-    def _cell_message(self, row: ReplayedRow) -> Outgoing:
+    def _cell_message(self, row: ReplayedRow, unencoded: UnencodedRow) -> Outgoing:
         """Raises UnfitEvent."""
         _, options = read_cell_object(self.job.source_spec.object)
         cell = mended_cell(row.values, options)
         event = event_of_cell(cell, self.schema, self.job.table.record_key[0], options, None)
-        return self._outgoing(row, event, cell.column)
+        center = self._order(row, unencoded).data_center if unencoded.is_nulled else ""
+        return self._outgoing(row, event, _Order(cell.ref_key, source_column=cell.column, data_center=center))
 
-    def _outgoing(self, row: ReplayedRow, event: ChangeEvent, source_column: str) -> Outgoing:
-        mended = self._mended(row)
-        return Outgoing(self.topic.topic, *self._encoder.encode(event, source_column=source_column, mended=mended))
+    def _outgoing(self, row: ReplayedRow, event: ChangeEvent, order: _Order) -> Outgoing:
+        mended, encoder = self._mended(row), replace(self._encoder, data_center=order.data_center)
+        message = encoder.encode(event, source_column=order.source_column, mended=mended)
+        return Outgoing(self.topic.topic, *message)
 
     def _mended(self, row: ReplayedRow) -> Mended:
         """What it was may have what is hidden by now, and so may the reason; both are in the error table."""
@@ -196,7 +200,7 @@ class _Publishing:
         return Mended(row.reason or "", row.raw.encode(errors="backslashreplace"))
 
     def _order(self, row: ReplayedRow, unencoded: UnencodedRow | None) -> _Order:
-        if unencoded is not None:
+        if unencoded is not None and not unencoded.is_nulled:
             sequence = int(unencoded.transaction.rpartition("-")[2])
             return _Order(reference_key(sequence, unencoded.row * PARTS + (unencoded.after is not None)))
         topic, partition, offset = (row.source or "").rsplit(":", 2)
@@ -220,7 +224,8 @@ class _Publishing:
                 continue
             event = decoded.event
             assert event.reference_key is not None
-            yield _Order(event.reference_key, event.source_committed_at, decoded.source_column)
+            center = event.data_center if message.offset == offset else ""
+            yield _Order(event.reference_key, event.source_committed_at, decoded.source_column, center)
 
     def commit(self, messages: Sequence[Outgoing]) -> None:
         """Each time that the job is tried: an event that comes again changes nothing, and which rows were chosen may be others by then."""

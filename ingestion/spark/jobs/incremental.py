@@ -14,7 +14,9 @@ from itertools import islice
 from ingestion.domain.checkpoint import Position, holds_nothing_beyond, is_restamp_due, source_position
 from ingestion.domain.schema import SchemaEvolution
 from ingestion.sources import LogReading, SourceReading
+from ingestion.spark.changes.accepted_columns import with_accepted
 from ingestion.spark.changes.committing import commit_events
+from ingestion.spark.changes.emptying import delete_emptied
 from ingestion.spark.changes.renaming import fill_renamed
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport
 from ingestion.spark.job import Job
@@ -68,6 +70,8 @@ def _read_and_commit(job: Job, timeline: Timeline, before: JobReport | None) -> 
     position = _position_to_read_from(start, before)
     changes = job.open_source().changes(source_position(position), upto=job.spec.upto_at, limits=job.reading_limits)
     if isinstance(changes, LogReading):
+        if changes.emptied.position is not None:
+            delete_emptied(job, start, changes)
         if changes.renames.due:
             fill_renamed(job, start, changes)
         return commit_events(job, start, changes) or _report_nothing_new(job, start, changes)
@@ -95,16 +99,16 @@ def _position_to_read_from(start: ReadingStart, before: JobReport | None) -> Pos
 
 def _report_nothing_new(job: Job, start: ReadingStart, reading: SourceReading) -> JobReport:
     """No commit, unless other writers' commits are about to push the checkpoint into the archive, or the log goes on elsewhere without a message: what is
-    between may be gone when the next one comes."""
-    checkpoint = start.checkpoint
+    between may be gone when the next one comes. Or the table gets columns that no row has yet."""
+    checkpoint, evolution = start.checkpoint, SchemaEvolution(start.stored)
+    if isinstance(reading, LogReading):
+        evolution = with_accepted(evolution, reading.accepted, job.table)
     has_moved = isinstance(reading, LogReading) and not reading.has_more()
     goes_on_at = reading.position() if has_moved else checkpoint.position
     if goes_on_at != checkpoint.position or is_restamp_due(checkpoint, commits_kept=hudi.MIN_COMMITS_KEPT):
-        plan = write_path.CommitPlan(
-            "upsert", SchemaEvolution(start.stored), True, goes_on_at, checkpoint.position, start
-        )
+        plan = write_path.CommitPlan("upsert", evolution, True, goes_on_at, checkpoint.position, start)
         with write_path.staging_folder(job) as uri:
-            return write_path.commit_batch(job, staging.StagedBatch(uri, start.stored), plan)
+            return write_path.commit_batch(job, staging.StagedBatch(uri, evolution.target), plan)
     position = checkpoint.position
     if reading.has_more():
         position = write_path.position_of_changes(job, reading.position(), position, has_more=True)

@@ -253,6 +253,8 @@ def marks_of(job: Job, batch: staging.StagedBatch, counted: FateCounts, plan: Co
         counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest, batch.unusable_cursors
     )
     run |= batch.notes
+    if batch.noted:
+        run["nulled"] = batch.noted
     if counted.moved:
         run["moved"] = counted.moved
     index: Index = INDEXES.get(job.table.index)()
@@ -292,4 +294,5 @@ def schema_facts_of(evolution: SchemaEvolution) -> dict[str, Any]:
         widened=list(evolution.widened),
         missing=list(evolution.missing),
         conflicts=[list(conflict) for conflict in evolution.conflicts],
+        **({"refused": evolution.refused} if evolution.refused else {}),
     )

@@ -5,8 +5,8 @@ What does not fit is no loss and no crash: the row goes to the error table with 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
@@ -14,8 +14,10 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestion.capture.null_instead import null_reason
 from ingestion.domain.column_types import parse_type
-from ingestion.domain.schema import Schema
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN
+from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.sources import Chunk
 from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.loading.casting import python_value
@@ -52,6 +54,14 @@ class FitRules:
     record_key: tuple[str, ...] = ()
     is_captured: bool = False
     """Changes find rows by their keys as texts, which an empty part has not."""
+    nulls_misfits: bool = False
+    """A value that does not fit is null, and noted, where its row can be stored without it."""
+
+    @property
+    def whole_columns(self) -> frozenset[str]:
+        """A row is not stored without their values."""
+        names = (*self.required, *self.record_key, *(self.partition_form.columns if self.partition_form else ()))
+        return frozenset((*names, METADATA_COLUMN))
 
 
 @dataclass(frozen=True)
@@ -68,19 +78,27 @@ class RejectedRow:
 @dataclass(frozen=True)
 class FitResult:
     """`misplaced`: the values that are no partition, with their number of rows, which are rejected; `skipped` rows are of
-    partitions that are not wanted; `nulls`: by required column the rows that are rejected since it is null there."""
+    partitions that are not wanted; `nulls`: by required column the rows that are rejected since it is null there. `nulled`: of rows that are stored, with
+    null in place of values that do not fit."""
 
     rows: pa.Table
     rejected: tuple[RejectedRow, ...]
     misplaced: Mapping[str, int] = field(default_factory=dict)
     skipped: int = 0
     nulls: Mapping[str, int] = field(default_factory=dict)
+    nulled: tuple[RejectedRow, ...] = ()
 
 
 def fit_rows(chunk: Chunk, rules: FitRules) -> FitResult:
     """The rows that fit, with exactly the schema's columns, and the others with the first reason against each."""
     reasons: Misfits = {}
-    arrays = [_fit_column(chunk, column.name, column.type, reasons) for column in rules.schema]
+    nulled: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    arrays = [
+        _fit_or_null(chunk, column, nulled)
+        if rules.nulls_misfits and column.name not in rules.whole_columns
+        else _fit_column(chunk, column.name, column.type, reasons)
+        for column in rules.schema
+    ]
     table = pa.table(arrays, names=list(rules.schema.names))
     misplaced = Counter[str]()
     if rules.partition_form is not None and rules.partition_column is not None:
@@ -99,7 +117,11 @@ def fit_rows(chunk: Chunk, rules: FitRules) -> FitResult:
     )
     broken = tuple(RejectedRow("", unreadable_row.reason, unreadable_row.raw) for unreadable_row in chunk.unreadable)
     kept = _without_rows(table, reasons.keys() | unwanted)
-    return FitResult(kept, misfits + broken, {} if rules.only is not None else misplaced, len(unwanted), nulls)
+    notes = (
+        *_notes(chunk, nulled, without=reasons.keys() | unwanted),
+        *(RejectedRow(each.column, each.reason, each.raw) for each in chunk.nulled),
+    )
+    return FitResult(kept, misfits + broken, {} if rules.only is not None else misplaced, len(unwanted), nulls, notes)
 
 
 def _fit_column(chunk: Chunk, name: str, type_: str, misfits: Misfits) -> pa.Array:
@@ -107,6 +129,27 @@ def _fit_column(chunk: Chunk, name: str, type_: str, misfits: Misfits) -> pa.Arr
     if values is None:
         return pa.nulls(chunk.rows, arrow_type(type_))
     return fit_column(values, parse_type(type_), name, misfits)
+
+
+def _fit_or_null(chunk: Chunk, column: SchemaColumn, nulled: dict[int, list[tuple[str, str]]]) -> pa.Array:
+    """Null as a whole where a part of it does not fit."""
+    misfits: Misfits = {}
+    array = _fit_column(chunk, column.name, column.type, misfits)
+    if not misfits:
+        return array
+    for row, misfit in misfits.items():
+        nulled[row].append(misfit)
+    values = [None if row in misfits else value for row, value in enumerate(chunk.columns[column.name])]
+    return fit_column(values, parse_type(column.type), column.name, {})
+
+
+def _notes(
+    chunk: Chunk, nulled: Mapping[int, Sequence[tuple[str, str]]], *, without: Collection[int]
+) -> Iterator[RejectedRow]:
+    for row, misfits in sorted(nulled.items()):
+        if row not in without:
+            reason = null_reason([reason for _, reason in misfits])
+            yield RejectedRow(misfits[0][0], reason, raw_row_json(chunk, row), row)
 
 
 def _reject_nulls(table: pa.Table, required: Collection[str], reasons: Misfits) -> Mapping[str, int]:

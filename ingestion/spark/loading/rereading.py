@@ -104,7 +104,7 @@ def evolution_now(
     planned = evolve_schema(stored, staged, fixed=keys)
     if any(planned.target.types[name] != type_ for name, type_ in staged.types.items()):
         raise ReadAgain("the table's columns have other types since the source was read")
-    return replace(planned, conflicts=evolution.conflicts)
+    return replace(planned, conflicts=evolution.conflicts, refused=evolution.refused)
 
 
 def checkpoint_to_stamp(checkpoint: Checkpoint | None) -> Position | None:

@@ -53,6 +53,8 @@ class StagedBatch:
     row_bytes: int = 0
     """Of the rows in memory: their files say nothing about it, as they are compressed."""
     errors: int = 0
+    noted: int = 0
+    """Rows that are stored with null in place of values that did not fit. The notes are staged with the errors, and counted apart."""
     errors_digest: int = 0
     """Of the errors, in whatever order they were read."""
     misplaced: Counter[str] = field(default_factory=Counter)
@@ -151,7 +153,7 @@ def stage_rows(
         _require_upserts_of_one_schema(chunk, versions, origin)
         fitted = fit_rows(chunk, rules)
         write_staged(filesystem, f"{path}/rows/{number:06}.parquet", with_sequence(fitted.rows, staged.read))
-        errors = _error_rows(fitted.rejected, origin, digest_counts)
+        errors = _error_rows((*fitted.rejected, *fitted.nulled), origin, digest_counts)
         staged.errors_digest = add_digests(staged.errors_digest, errors)
         write_staged(filesystem, f"{path}/errors/{number:06}.parquet", errors)
         if not chunk.is_new and fitted.rows.num_rows:
@@ -194,6 +196,7 @@ def add_counts(
     staged.rows += fitted.rows.num_rows
     staged.row_bytes += fitted.rows.nbytes
     staged.errors += len(fitted.rejected)
+    staged.noted += len(fitted.nulled)
     staged.nulls.update(fitted.nulls)
     staged.misplaced_rows += sum(fitted.misplaced.values())
     full = len(staged.misplaced) >= MAX_MISPLACED_VALUES

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from py4j.protocol import Py4JJavaError
 
+from ingestion.capture.null_instead import nulls_misfits
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import (
     Checkpoint,
@@ -147,6 +148,7 @@ def stage_reading(
         wanted,
         table.record_key,
         is_captured=table.has_metadata,
+        nulls_misfits=nulls_misfits(job.source_spec.options),
     )
     with job.phase("read"):
         return staging.stage_rows(
@@ -234,7 +236,7 @@ def _plan_of_attempt(job: Job, plan: CommitPlan) -> CommitPlan:
 
 def _commit_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan, commit: CommitAttempt) -> JobReport:
     """Errors first: a job that dies between the two commits finds them again under the same keys."""
-    if batch.errors:
+    if batch.errors or batch.noted:
         append_errors(job, batch, plan)
     failpoint.reach("ingestion.before_write")
     before = Timeline(job.table.uri).latest_completion()
@@ -275,7 +277,7 @@ def append_errors(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> Non
     facts = ErrorFacts(run, job.started_at + job.clock_ahead, "" if plan.start is None else plan.start.began)
     with job.phase("errors"):
         error_table.append_errors(
-            job.spark, job.table, batch.errors_uri, batch.errors, facts, batch=name, may_repeat=is_look
+            job.spark, job.table, batch.errors_uri, batch.errors + batch.noted, facts, batch=name, may_repeat=is_look
         )
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import fastavro
 
 from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint, unfinished_snapshot
+from ingestion.domain.log_moves import SCHEMA_VERSION
 from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
 
 if TYPE_CHECKING:  # loaded where a table is looked at: every process has this module, and few look at tables
@@ -91,6 +92,8 @@ class LakeCommit:
     """The table was not loaded as a whole yet."""
     has_digest_of_source: bool = False
     """In its checkpoint: the source was read as a whole."""
+    schema_version: int | None = None
+    """In its checkpoint: the version of the subject that the columns of the table follow."""
 
     @property
     def checkpoint(self) -> dict[str, Any] | None:
@@ -327,6 +330,7 @@ def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
         avro_schema=sys.intern(extra.get("schema") or ""),
         is_part_of_load=unfinished_snapshot(position) is not None,
         has_digest_of_source="digest" in position,
+        schema_version=position.get(SCHEMA_VERSION),
     )
 
 

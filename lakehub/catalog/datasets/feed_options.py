@@ -22,6 +22,16 @@ _KEY_FORM = (
 )
 OFF, ON = "off", "on"
 """What a switch is called on pages; the API has true and false."""
+ON_MISFIT, MISFIT_IS_NULL = "on_misfit", "null"
+ON_TRUNCATE, TRUNCATE_IS_APPLIED = "on_truncate", "apply"
+_TRUNCATE_FORM = (
+    "`stop` ends the capture, and the rows of the lake stay until the dataset is loaded again. `apply` deletes the rows that were there then, and goes on; of "
+    "tables of MariaDB whose rows are captured, and not of tables of cells."
+)
+_MISFIT_FORM = (
+    "`reject` puts its row into the error table. `null` applies the row with null in its place, and notes it in the error table; not in a column of the "
+    "record key or the partition."
+)
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
 
@@ -106,6 +116,8 @@ _ALL = (
     FeedOption("history_days", "Days of history", "For how many days the history tells each row as it was; 0 is for ever.", 0, (0, 36_600), is_whole=True, least=1, zero_is_none=True, is_of_captures=True),
     FeedOption("topic_begin", "Topic: where to begin", f"From where on a topic of Kafka is read, at each load. {BEGIN_FORM}", EARLIEST, is_fit=is_begin, form=BEGIN_FORM, is_of_topics=True),
     FeedOption("topic_key", "Topic: the key of a row", f"Of a topic of Kafka: {_KEY_FORM}", KEY_IN_VALUE, is_fit=_KEYS.__contains__, form=_KEY_FORM, is_of_topics=True),
+    FeedOption(ON_TRUNCATE, "TRUNCATE", f"Of a captured dataset: what becomes of its rows when its table is emptied by `TRUNCATE`. {_TRUNCATE_FORM}", "stop", is_fit=("stop", TRUNCATE_IS_APPLIED).__contains__, form=_TRUNCATE_FORM, is_of_captures=True),
+    FeedOption(ON_MISFIT, "Values that do not fit", f"Of a captured dataset: what becomes of a value that does not fit its column. {_MISFIT_FORM}", "reject", is_fit=("reject", MISFIT_IS_NULL).__contains__, form=_MISFIT_FORM, is_of_captures=True),
 )  # fmt: skip
 FEED_OPTIONS = {option.name: option for option in _ALL}
 

@@ -6,6 +6,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from ingestion.domain.merging.events import ChangeEvent, Operation
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoded
@@ -35,6 +38,18 @@ WHOLE: dict[str, Any] = {
     "on": date(1970, 1, 3),
     "n": 4,
 }
+
+
+TOO_LARGE = Decimal("12345.00")
+EVENTS = st.fixed_dictionaries(
+    {
+        "id": st.just(7),
+        "region": st.sampled_from(["eu", "us", None]),
+        "day": st.sampled_from(["d1", "a/b", None]),
+        "fare": st.sampled_from([Decimal("1.50"), TOO_LARGE, None]),
+        "n": st.sampled_from([1, 2**31 - 1, "x", None]),
+    }
+)
 
 
 def event(values: dict[str, Any], place: int = 0, *, operation: Operation = Operation.UPDATE) -> Decoded:
@@ -84,6 +99,31 @@ def test_what_does_not_fit_has_its_reason_and_its_place() -> None:
         4: "day",
         5: "n",
     }
+
+
+@given(st.lists(EVENTS, max_size=12))
+def test_with_null_instead_each_event_is_a_change_or_rejected_and_notes_are_of_changes(
+    values: list[dict[str, Any]],
+) -> None:
+    """Exactly the values that do not fit are null, and only where a row can be without them."""
+    events = [event(each, place) for place, each in enumerate(values)]
+    fitted = fit_changes(events, TABLE, COLUMNS, nulls_misfits=True)
+    strict = fit(*events)
+    assert len(fitted.changes) + len(fitted.rejected) == len(events)
+    places = {change.event.position[0]: change.event.values for change in fitted.changes}
+    assert fitted.nulled.keys() <= places.keys()
+    assert fitted.nulled.keys() == strict.rejected.keys() & places.keys()
+    for place, stored in places.items():
+        given_values = values[place]
+        unfit = {name for name in ("fare", "n") if given_values.get(name) in (TOO_LARGE, "x")}
+        assert {name for name in unfit if stored[name] is None} == unfit
+        assert {name for name, value in stored.items() if value is None} - unfit == {
+            name for name in stored if given_values[name] is None
+        }
+        assert (place in fitted.nulled) == bool(unfit)
+        assert all(f"`{name}`" in fitted.nulled[place].reason for name in unfit)
+    for place in fitted.rejected:
+        assert values[place].get("region") is None or values[place]["day"] in (None, "a/b")
 
 
 def test_a_delete_needs_its_key_only() -> None:

@@ -30,6 +30,7 @@ SET = {
     "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 8, "commit_s": 5,
     "rows_per_s": 102.5, "max_file_mib": 8, "readers": 4,
     "deadline_s": 90.5, "inputs_back_s": 86_400, "topic_begin": "0:15,1:20", "topic_key": "message",
+    "on_misfit": "null", "on_truncate": "apply",
 }  # fmt: skip
 HISTORY = {"history": True, "history_days": 30}
 """Of captured datasets."""

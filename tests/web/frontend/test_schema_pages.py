@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from ingestion.captures.records import topic_of
-from ingestion.models import SchemaSubject, SchemaVersion
+from ingestion.models import Finding, SchemaSubject, SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.avro_text import MAX_BYTES
 from lakehub import clock
@@ -105,6 +105,31 @@ class TestList:
         html = page.get("/schemas").content.decode()
         assert "Deprecated" in html
         assert HOSTILE not in html
+
+
+class TestLake:
+    def test_a_copy_says_which_version_it_has_and_a_proposal_what_it_changes(
+        self, page: Client, flights: Dataset
+    ) -> None:
+        subject, copy = f"/schemas/{topic_of(flights)}", make.copy_of(flights)
+        assert "no version yet" in text_of(page.get(subject))
+        make.commit(copy, schema_version=1)
+        assert "the lake table has version 1" in text_of(page.get(subject))
+        Finding.objects.create(
+            copy=copy,
+            kind="schema_incompatible",
+            start=make.NOW,
+            end=make.NOW,
+            raised_at=make.NOW,
+            detail={"message": HOSTILE},
+        )
+        assert HOSTILE not in page.get(subject).content.decode()
+        schema = json.loads(registry.find_version(topic_of(flights)).text)
+        row = next(each for each in schema["fields"] if each["name"] == "row")["type"]["fields"]
+        row.append({"name": "tip", "type": ["null", "double"], "default": None})
+        text = text_of(page.post(f"{subject}/propose", {"schema": json.dumps(schema), "action": "check"}))
+        assert f"In the lake table of {flights.name} in dc1, dc2, within a minute:" in text
+        assert "adds the column tip (double), which is null until the source has it" in text
 
 
 class TestSubject:
@@ -352,9 +377,9 @@ class TestProposal:
         assert len(tokens) == 6
         assert all(tokens)
 
-    def test_of_a_captured_table_the_table_is_to_be_changed(self, page: Client, flights: Dataset) -> None:
+    def test_of_a_captured_table_it_says_when_the_lake_has_a_column(self, page: Client, flights: Dataset) -> None:
         text = text_of(page.get(f"/schemas/{topic_of(flights)}/propose"))
-        assert "To add a column, add it to the table." in text
+        assert "A column that you register here is in the lake within a minute" in text
 
 
 class TestAddedColumn:

@@ -92,6 +92,10 @@ class Log:
         self.stored, self.commits = position, self.commits + 1
 
 
+def holds(stored: Schema, columns: Schema) -> bool:
+    return evolve_schema(stored, columns).target == stored and not evolve_schema(stored, columns).conflicts
+
+
 @dataclass
 class Versions:
     """Takes every schema, but for those with a column that it refuses."""
@@ -102,6 +106,7 @@ class Versions:
     """As the registry's versions do: what goes from a table stays in its schema."""
     notes: dict[str, RenameNotes] = field(default_factory=dict)
     """By subject, of columns with another name."""
+    emptied: dict[str, int] = field(default_factory=dict)
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         if self.keeps:
@@ -109,12 +114,22 @@ class Versions:
             stored = before[-1] if before else Schema(())
             notes = self.notes_of(subject)
             self.notes[subject] = notes.kept(columns, notes.seen(stored, columns))
-            columns = evolve_schema(stored, columns).target
+            evolution = evolve_schema(stored, columns)
+            if evolution.conflicts:
+                rooms = (
+                    each for each, held in reversed(self.known) if each.subject == subject and holds(held, columns)
+                )
+                return next(rooms)
+            columns = evolution.target
         if refused := [name for name in self.refuses if name in columns]:
             raise NotCaptured(f"The column `{refused[0]}` is not compatible.")
         for schema, held in self.known:
             if (schema.subject, held) == (subject, columns):
                 return schema
+        return self.register(subject, columns)
+
+    def register(self, subject: str, columns: Schema) -> SubjectSchema:
+        """By somebody, whatever the table has."""
         version = 1 + sum(schema.subject == subject for schema, _ in self.known)
         schema = SubjectSchema(subject, version, len(self.known) + 1, event_schema(subject, columns))
         self.known.append((schema, columns))
@@ -122,6 +137,9 @@ class Versions:
 
     def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
         self.notes[subject] = self.notes_of(subject).noted(sequence, changes)
+
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        self.emptied[subject] = max(sequence, self.emptied.get(subject, 0))
 
     def notes_of(self, subject: str) -> RenameNotes:
         return self.notes.get(subject, RenameNotes())

@@ -36,7 +36,7 @@ def of(sql: str) -> list[Removal]:
         ("ALTER TABLE t CONVERT PARTITION p0 TO TABLE x", [(PARTITION, "shop", "t")]),
         ("ALTER TABLE t CONVERT TABLE x TO PARTITION p0 VALUES LESS THAN (9)", [(PARTITION, "shop", "t")]),
         ("SET STATEMENT max_statement_time=9, sql_mode='' FOR TRUNCATE TABLE t", [(EMPTIED, "shop", "t")]),
-        ("ALTER TABLE t DISCARD TABLESPACE", [(EMPTIED, "shop", "t")]),
+        ("ALTER TABLE t DISCARD TABLESPACE", [(Loss.FILES_REPLACED, "shop", "t")]),
     ],
 )
 def test_what_is_taken_away(sql: str, expected: list[tuple[Loss, str, str]]) -> None:

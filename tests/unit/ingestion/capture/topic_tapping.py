@@ -65,6 +65,7 @@ class TopicTapping:
     key: tuple[str, ...] = ("id",)
     has_message_key: bool = False
     schema_of: Callable[[int], Any] = no_registry
+    required: frozenset[str] | None = None
     topic: FakeTopic = field(default_factory=FakeTopic)
     log: Log = field(default_factory=Log)
     writer: ChangelogWriter | None = None
@@ -79,7 +80,7 @@ class TopicTapping:
         return TopicsState.from_json(stored).places[ORDERS]
 
     def captured(self) -> CapturedTopic:
-        spec = CaptureSpec(ORDERS, "", ORDERS, 1, self.key)
+        spec = CaptureSpec(ORDERS, "", ORDERS, 1, self.key, required=self.required)
 
         def new_encoder(schema: SubjectSchema) -> Encoder:
             return Encoder(schema, self.key, "kafka://test/orders", "", lambda: NOW)
