@@ -35,6 +35,7 @@ REASONS = {
     "`day` is '2026-13-01', which is no day": "not a valid day",
     "`day` is 'a/b': a partition's name is not empty, has no slash, colon or NUL, and at most 251 bytes": "not a valid partition name",
     "`id` is null, but it is a key": "null in a key",
+    'null instead: `n` is "x" (str), which is no int; `m` is 7, which is no date': "null instead",
     "`x` is no column of the source's schema": "not a column of the source's schema",
     "the lake cannot hold the name `a-b`, so `a-b` is no column of the source's schema": "not a column of the source's schema",
     "4 fields, but the header has 3": "N fields, but the header has N",
