@@ -173,15 +173,15 @@ class MysqlSource:
 
     def _emptied(self, position: Position) -> EmptiedTable:
         """All rows of a load have seen the transaction up to which their columns are named."""
-        told, done = self._topic.emptied, bytes.fromhex(position.get(_EMPTIED, position.get(_RENAMED, "")))
-        if told > done:
-            return EmptiedTable(told, {**position, _EMPTIED: told.hex()})
+        mark, done = self._topic.emptied, bytes.fromhex(position.get(_EMPTIED, position.get(_RENAMED, "")))
+        if mark > done:
+            return EmptiedTable(mark, {**position, _EMPTIED: mark.hex()})
         deleted = bytes.fromhex(position.get(_EMPTIED, ""))
-        if self._topic.schemas and position.get(LOAD) == self._topic.load and deleted > told:
+        if self._topic.schemas and position.get(LOAD) == self._topic.load and deleted > mark:
             raise SourceError(
                 f"`{self._config.object}` was emptied after this job was told of it. Nothing was read; run the job again."
             )
-        return EmptiedTable(told)
+        return EmptiedTable(mark)
 
     def rows_again(self, keys: Sequence[Sequence[str]]) -> LogReading:
         """Those of the table that have these keys, as changes. They say nothing of the changelog."""
