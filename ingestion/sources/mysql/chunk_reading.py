@@ -89,10 +89,11 @@ class ChunkReader:
             with server.source.at_most(TIMEOUTS.silence):
                 chunk = read(wanted)
             if chunk.sequence >= self.least:
-                return self._landing(chunk, after)
+                return self.landing(chunk, after)
         raise not_seen_yet(self.table.spec, chunk.sequence, self.least)
 
-    def _landing(self, chunk: SnapshotChunk, after: EncodedKey | None) -> ReadChunk:
+    def landing(self, chunk: SnapshotChunk, after: EncodedKey | None) -> ReadChunk:
+        """With what lands of it."""
         read_at = datetime.now(UTC)
         # Several threads read at once, and the table says of the row at hand what it has made null.
         table = replace(self.table, misfits={})

@@ -13,12 +13,14 @@ from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.snapshot.chunks import SnapshotChunk
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
 from ingestion.capture.tap.hidden_columns import HiddenColumns
-from ingestion.domain.schema import Schema
 from ingestion.heatpipe.broken_message import UnfitEvent
 from ingestion.heatpipe.decoder import Decoded, Decoder
 from ingestion.heatpipe.encoder import MENDED_SOURCE, Encoder, Mended
 from ingestion.heatpipe.unencoded_row import UnencodedRow
-from ingestion.sources.mysql import snapshot
+from ingestion.raw_chunks.chunk_file import read_chunk_file
+from ingestion.sources.logged_changes import metadata_column
+from ingestion.sources.mysql.chunk_batches import batch_of
+from ingestion.sources.mysql.chunk_reading import ChunkReader
 from lakehub.kernel.cells.cell_tables import CellOptions
 from tests.unit.ingestion.capture.cells import added, cell_table
 from tests.unit.ingestion.capture.tapping import NOW, UTF8, Server, Tapping, inserted, transaction
@@ -94,9 +96,11 @@ def test_what_nobody_may_see_is_in_no_note() -> None:
 
 def test_the_load_notes_what_the_log_does() -> None:
     table = CapturedTable.of(SPEC, MOODS, Tapping(Server([])).versions, {UTF8: "utf8mb4"})
-    rows = [BROKEN, {"id": 2, "mood": 1, "city": "Bonn"}]
-    batch = snapshot._batch(SnapshotChunk(rows, 5, None), table, Schema(()))
-    assert (batch.columns["mood"], batch.unreadable) == ([None, "good"], ())
+    rows = [{"id": 2, "mood": 1, "city": "Bonn"}, BROKEN]
+    read = ChunkReader(table, 10, 0, is_landing=True).landing(SnapshotChunk(rows, 5, None), None)
+    assert read_chunk_file(read.content or b"") == read.chunk
+    batch = batch_of(read.chunk, ("id",), table.schema.row_columns, 1, metadata_column(bytes))
+    assert (batch.columns["mood"], batch.unreadable, read.chunk.nulled.keys()) == (["good", None], (), {1})
     (note,) = batch.nulled
     assert (note.column, note.reason.startswith("null instead: `mood`"), "'mood': 7" in note.raw) == (
         "mood",

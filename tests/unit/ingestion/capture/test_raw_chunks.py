@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -20,7 +21,7 @@ from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_schema import event_schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.raw_chunks import chunk_file
-from ingestion.raw_chunks.chunk_file import ChunkRange, ChunkWriter, DamagedChunk, RawChunk, read_chunk_file
+from ingestion.raw_chunks.chunk_file import ChunkRange, ChunkWriter, DamagedChunk, NullNote, RawChunk, read_chunk_file
 from ingestion.raw_chunks.folders import RawFolder
 
 TYPES = {
@@ -56,10 +57,14 @@ def schema() -> SubjectSchema:
     return SubjectSchema("trips", 3, 7, event_schema("trips", Schema.of(TYPES)))
 
 
-def file_of(rows: list[dict[str, Any]], unreadable: list[tuple[str, str]] | None = None) -> bytes:
+def file_of(
+    rows: list[dict[str, Any]],
+    unreadable: list[tuple[str, str]] | None = None,
+    nulled: Mapping[int, NullNote] | None = None,
+) -> bytes:
     writer = ChunkWriter(schema())
-    for row in rows:
-        writer.add(row)
+    for place, row in enumerate(rows):
+        writer.add(row, (nulled or {}).get(place))
     for each in unreadable or []:
         writer.add_unreadable(*each)
     return writer.content(RANGE, 42, READ_AT)
@@ -69,9 +74,10 @@ def file_of(rows: list[dict[str, Any]], unreadable: list[tuple[str, str]] | None
 def test_a_chunk_comes_back_as_it_was(rows: list[Any], unreadable: list[Any], block_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(chunk_file, "_BLOCK_BYTES", block_bytes)
-        content = file_of(rows, unreadable)
+        nulled = {place: NullNote("note", "null instead", row["note"] or "") for place, row in enumerate(rows[::2])}
+        content = file_of(rows, unreadable, nulled)
     columns = {name: [row[name] for row in rows] for name in TYPES}
-    assert read_chunk_file(content) == RawChunk(RANGE, 42, READ_AT, Schema.of(TYPES), 3, columns, unreadable)
+    assert read_chunk_file(content) == RawChunk(RANGE, 42, READ_AT, Schema.of(TYPES), 3, columns, unreadable, nulled)
     assert [record["row"] for record in reader(BytesIO(content))] == [*rows, *[None] * len(unreadable)]
 
 
