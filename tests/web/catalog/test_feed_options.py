@@ -30,9 +30,8 @@ SET = {
     "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 8, "commit_s": 5,
     "rows_per_s": 102.5, "max_file_mib": 8, "readers": 4,
     "deadline_s": 90.5, "inputs_back_s": 86_400, "topic_begin": "0:15,1:20", "topic_key": "message",
-    "on_misfit": "null", "on_truncate": "apply",
 }  # fmt: skip
-HISTORY = {"history": True, "history_days": 30}
+OF_CAPTURES = {"history": True, "history_days": 30, "on_misfit": "null", "on_truncate": "apply"}
 """Of captured datasets."""
 
 
@@ -64,7 +63,7 @@ def test_a_dataset_shows_every_option_with_its_effective_value(owner: Client) ->
 def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> None:
     shown = patch(owner, SET).json()
     assert (shown["feed_options"], shown["effective_feed_options"]) == (SET, SET)
-    assert SET.keys() | HISTORY.keys() == FEED_OPTIONS.keys()
+    assert SET.keys() | OF_CAPTURES.keys() == FEED_OPTIONS.keys()
     run = make.run(Dataset.objects.get().copies.get())
     spec, _ = job_spec_of(run, staging="file:///staging", ahead=0 * DAY, now=NOW)
     assert spec.source is not None
@@ -75,14 +74,14 @@ def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> Non
 
 
 def test_a_history_is_of_captured_datasets_only_and_their_jobs_are_told_of_it(owner: Client) -> None:
-    why = patch(owner, HISTORY).json()["error"]["fields"]["feed_options"]
+    why = patch(owner, OF_CAPTURES).json()["error"]["fields"]["feed_options"]
     assert "`history` is for datasets that are captured" in why
     Feed.objects.update(connection=make.connection("tapped", "mysql://reader@db/ops", plugin="mysql"))
     shown = patch(owner, {}).json()["effective_feed_options"]
     assert (shown["history"], shown["history_days"]) == (False, 0)
     table = table_spec()
     assert (table.history_uri.endswith("/_history/flights"), table.keeps_history) == (True, False)
-    assert patch(owner, HISTORY).json()["feed_options"] == HISTORY
+    assert patch(owner, OF_CAPTURES).json()["feed_options"] == OF_CAPTURES
     table = table_spec()
     assert (table.keeps_history, table.history_days) == (True, 30)
     for value in (1, "on", None):
