@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bench.capturing.taps import Comparison, Measured
 
 PER_SECOND, SHARE_OF_NEWEST = 500, 0.9
-MAX_P50_S, MAX_P95_S, MIN_CAPTURED = 10.0, 25.0, 20_000
+MAX_P50_S, MAX_P95_S, MAX_GROWTH, MIN_CAPTURED = 10.0, 25.0, 1.25, 20_000
 HEADINGS = ["changes", "a second", "p50, s", "p95, s", "last third over first", "core s per 1,000"]
 
 
@@ -44,12 +44,13 @@ class Sizes:
     markers_s: float = 20
     """So long changes are written, whose way to the log is timed."""
 
+    rest_s: float = 20
     tables: int = 100
     """Of which nothing changes."""
 
 
 FULL = Sizes(1_000_000, 200_000, 300, 90)
-QUICK = Sizes(5_000, 5_000, 4, 0, days=4, per_second=100, within_s=120, markers_s=0, tables=0)
+QUICK = Sizes(5_000, 5_000, 4, 0, days=4, per_second=100, within_s=120, markers_s=0, rest_s=2, tables=0)
 PARTS = ("taps", "changes", "idle")
 TAP_HEADINGS = ["who", "rows a core s", "warm", "with the start", "bytes a row", "p50, ms", "p95, ms"]
 MAX_IDLE_SHARE, IDLE_EVERY_S, IDLE_S = 0.05, 5, 60.0
@@ -222,6 +223,7 @@ def _tell(report: Report, name: str, lags: Lags, core_s: float) -> None:
     if not report.quick:
         report.at_most(f"median lag, {name}", lags.percentile(50), MAX_P50_S, unit=" s")
         report.at_most(f"95 % of the changes, {name}", lags.percentile(95), MAX_P95_S, unit=" s")
+        report.at_most(f"last third over first, {name}", lags.growth, MAX_GROWTH)
 
 
 def _end_of(topic: str) -> int:
@@ -250,12 +252,21 @@ def _beside_snapshot(report: Report, standing: Stage, sizes: Sizes, loaded: _Cos
     worth = loaded.core_s / hot
     report.figure("snapshot_core_s", loaded.core_s)
     report.figure("changes_worth_a_snapshot", worth)
+    read = _rows_read_at_rest(standing, sizes)
+    report.figure("source_rows_read_at_rest", read)
     report.table("Beside a nightly snapshot", ["what", "capture", "snapshot"], [
-        ["rows read of the source in a day without changes", "0", f"{sizes.rows:,}"],
+        [f"rows read of the source's tables, {sizes.rest_s:.0f} s without changes", f"{read:,}", f"{sizes.rows:,} a night"],
         ["core seconds", f"{1000 * hot:.2f} for 1,000 changes", f"{loaded.core_s:,.0f} for the table"],
         ["changes for the core seconds of one snapshot", f"{worth:,.0f}", "-"],
         ["p95 of the lag", f"{report.figures['hot_p95_s']:.0f} s", "a day"],
     ])  # fmt: skip
+
+
+def _rows_read_at_rest(standing: Stage, sizes: Sizes) -> int:
+    """By the server's own count of its tables, while the copy is followed and nobody writes."""
+    before = standing.rows_read()
+    time.sleep(sizes.rest_s)
+    return standing.rows_read() - before
 
 
 def _bounds(report: Report, standing: Stage) -> None:

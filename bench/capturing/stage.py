@@ -51,6 +51,10 @@ class Stage:
     def execute(self, *statements: str) -> None:
         self.standing.source.execute(*statements)
 
+    def rows_read(self) -> int:
+        """Of all tables of the source, since its server began."""
+        return self.standing.source.rows_read()
+
     def core_seconds(self, process: str = "") -> float:
         """Of all processes of the instance, since each began; or of that one with those that it has started."""
         instance = self.standing.instance

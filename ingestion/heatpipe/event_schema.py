@@ -26,9 +26,14 @@ _PLAIN: Mapping[str, Any] = {
 }
 
 
-def event_schema(subject: str, row: Schema, aliases: Mapping[str, Sequence[str]] | None = None) -> AvroSchema:
+def event_schema(
+    subject: str,
+    row: Schema,
+    aliases: Mapping[str, Sequence[str]] | None = None,
+    docs: Mapping[str, str] | None = None,
+) -> AvroSchema:
     """`subject` names the dataset, and is kept as it is in the property `subject`. `row`: the columns of the table, with names that Avro takes.
-    `aliases`: by column the names that it had before."""
+    `aliases`: by column the names that it had before. `docs`: by column what it is, for people."""
     return {
         "type": "record",
         "name": "Event",
@@ -36,7 +41,10 @@ def event_schema(subject: str, row: Schema, aliases: Mapping[str, Sequence[str]]
         "subject": subject,
         "fields": [
             {"name": "metadata", "type": METADATA},
-            {"name": "row", "type": {"type": "record", "name": "Row", "fields": list(_fields(row, aliases or {}))}},
+            {
+                "name": "row",
+                "type": {"type": "record", "name": "Row", "fields": list(_fields(row, aliases or {}, docs or {}))},
+            },
         ],
     }
 
@@ -46,11 +54,12 @@ def row_schema(event: AvroSchema) -> AvroSchema:
     return next(field["type"] for field in event["fields"] if field["name"] == "row")
 
 
-def _fields(row: Schema, aliases: Mapping[str, Sequence[str]]) -> Iterable[AvroSchema]:
+def _fields(row: Schema, aliases: Mapping[str, Sequence[str]], docs: Mapping[str, str]) -> Iterable[AvroSchema]:
     for column in row:
         avro = avro_of_type(parse_type(column.type), f"Row_{column.name}")
         field = {"name": column.name, "type": ["null", avro], "default": None}
-        yield field | ({"aliases": [*aliases[column.name]]} if aliases.get(column.name) else {})
+        notes = {"aliases": [*aliases.get(column.name, ())], "doc": docs.get(column.name)}
+        yield field | {name: note for name, note in notes.items() if note}
 
 
 def is_plain(row: Any, depth: int = 0) -> bool:

@@ -63,6 +63,12 @@ class SubjectSchema:
         fields = row_schema(self.avro)["fields"]
         return {field["name"]: tuple(field["aliases"]) for field in fields if field.get("aliases")}
 
+    @property
+    def docs(self) -> dict[str, str]:
+        """By column that says what it is."""
+        fields = row_schema(self.avro)["fields"]
+        return {field["name"]: field["doc"] for field in fields if isinstance(field.get("doc"), str)}
+
     @cached_property
     def row_columns(self) -> Schema:
         """Of the table whose rows it describes."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.tap.captured_table import NotCaptured
@@ -60,7 +61,9 @@ class CapturedVersions:
         aliases |= {
             new: (*aliases.get(new, ()), old) for new, old in renames.items() if old not in aliases.get(new, ())
         }
-        version = self._register(subject, evolution.target, aliases)
+        docs = {} if newest is None else newest.docs
+        docs |= {new: docs[old] for new, old in renames.items() if old in docs}
+        version = self._register(subject, event_schema(subject, evolution.target, aliases, docs))
         keep_renames(subject, columns, renames)
         return version
 
@@ -85,10 +88,9 @@ class CapturedVersions:
                 return schema
         return None
 
-    def _register(self, subject: str, columns: Schema, aliases: Mapping[str, Sequence[str]]) -> SubjectSchema:
-        text = json.dumps(event_schema(subject, columns, aliases))
+    def _register(self, subject: str, schema: Mapping[str, Any]) -> SubjectSchema:
         try:
-            version = registry.register(subject, text, team=self.team, actor=self.actor, now=self.clock())
+            version = registry.register(subject, json.dumps(schema), team=self.team, actor=self.actor, now=self.clock())
         except (Refused, Conflict) as problem:
             raise NotCaptured(str(problem)) from problem
         return self._subject_schema(version)

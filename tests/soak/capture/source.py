@@ -97,6 +97,12 @@ class CapturedSource:
             cursor.execute("SELECT @@gtid_binlog_pos")
             return str(cursor.fetchall()[0][0])
 
+    def rows_read(self) -> int:
+        """Of all tables, since the server began."""
+        with self.session() as cursor:
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Rows_read'")
+            return int(cursor.fetchone()[1])
+
     def rows(self, table: Table) -> dict[tuple[Any, ...], dict[str, Any]]:
         """By key, as they must be in the lake."""
         with self.session(pymysql.cursors.DictCursor) as cursor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ingestion.capture.binlog.column_changes import ColumnChange
@@ -11,6 +13,7 @@ from ingestion.captures import states
 from ingestion.captures.records import capture_of
 from ingestion.captures.topics import topic_to_read
 from ingestion.domain.schema import Schema
+from ingestion.heatpipe.event_schema import event_schema
 from ingestion.models import Capture, SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import CapturedVersions, subject_schema_of
@@ -109,6 +112,19 @@ def test_a_subject_with_something_else_in_it_stops_its_table_and_no_other(
     registry.register(SUBJECT, text, team=versions.team, actor="ana", now=NOW)
     with pytest.raises(NotCaptured, match=r"Version 1 of the subject 'shop\.trips-value' is not a schema of change"):
         columns(versions, FIRST)
+
+
+def test_what_people_wrote_of_columns_stays_in_the_versions_of_the_tap(versions: CapturedVersions) -> None:
+    connection = given.connection("shop", "mysql://reader@db/ops", plugin="mysql")
+    subject = capture_of(given.feed(given.dataset("trips"), connection=connection)).topic
+    Capture.objects.update(captured_load=1)
+    documented = event_schema(subject, Schema.of({"id": "int", "a": "string"}), docs={"a": "The city."})
+    registry.register(subject, json.dumps(documented), team=versions.team, actor="ana", now=NOW)
+    wider = versions.version_of(subject, Schema.of({"id": "int", "a": "string", "b": "int"}))
+    assert (wider.version, wider.docs) == (2, {"a": "The city."})
+    versions.note_changes(subject, 5, [ColumnChange("a", "city")])
+    renamed = versions.version_of(subject, Schema.of({"id": "int", "city": "string", "b": "int"}))
+    assert renamed.docs == {"a": "The city.", "city": "The city."}
 
 
 def test_a_column_with_another_name_has_the_old_one_among_its_aliases(versions: CapturedVersions) -> None:
