@@ -8,9 +8,14 @@ from uuid import uuid4
 import psycopg
 import pymysql
 import sqlalchemy as sa
+from pymysql.constants import CR
 
 from tests.contracts.random_queries.dialects import MARIADB, POSTGRES
 from tests.contracts.random_queries.engines import BadValue, DoesNotRun, Engine
+from tests.polling import scaled
+
+_SILENCE_S = 20.0
+"""Well above `max_statement_time`."""
 
 
 class Server(Engine):
@@ -84,6 +89,7 @@ class MariaDb(Server):
             password=url.password or "",
             database=database or None,
             autocommit=True,
+            read_timeout=scaled(_SILENCE_S),
             init_command="SET time_zone = '+00:00', max_statement_time = 5, sql_mode = 'STRICT_TRANS_TABLES'",
         )
 
@@ -99,5 +105,13 @@ class MariaDb(Server):
             except pymysql.err.DataError as problem:
                 raise BadValue(str(problem)) from None
             except pymysql.err.MySQLError as problem:
+                if problem.args[0] == CR.CR_SERVER_LOST:
+                    self._connect_anew(database)
                 raise DoesNotRun(str(problem)) from None
         return rows
+
+    def _connect_anew(self, database: Any) -> None:
+        """After a statement that the server itself does not end, as it never ends planning it."""
+        with self._connection("") as other:
+            self._run(other, f"KILL {database.thread_id()}")
+        database.connect()

@@ -95,7 +95,7 @@ MOST_QUERIES = {
     "/business-metrics": 5,
     "/datasets/flights/rules": 20,
     "/schemas": 10,
-    "/schemas/{topic}": 11,
+    "/schemas/{topic}": 13,
 }
 """With the session, the user and what the frame asks."""
 
