@@ -333,6 +333,13 @@ def stage_tasks(spark: SparkSession) -> tuple[int, int]:
     return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
 
+def has_running_jobs(spark: SparkSession, group: str) -> bool:
+    """By what Spark's status knows: it hears of a job that ended a moment later than who waited for it."""
+    tracker = spark.sparkContext.statusTracker()
+    known = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    return any(job.status == "RUNNING" for job in known if job is not None)
+
+
 def lost_tasks(spark: SparkSession) -> int:
     """Tasks that run though no job wants them any more: it was cancelled, and they look at no interrupt."""
     tracker, java = spark.sparkContext.statusTracker(), jvm(spark)

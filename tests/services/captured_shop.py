@@ -26,7 +26,7 @@ from ingestion.tapping.session import open_session
 from lakehub.catalog.models import Dataset
 from tests import factories as make
 from tests.polling import scaled
-from tests.services.tapped_server import TappedServer, tapped_server
+from tests.services.tapped_server import TappedServer, is_committed, tapped_server
 
 KEY = "key of the tests"
 
@@ -85,8 +85,14 @@ class CapturedShop:
 
     def take(self, tap: ServerTap) -> None:
         """All that was changed by now."""
-        end = self.source.gtid()
-        self.step_until(tap, lambda: tap.position == end)
+        self.take_to(tap, self.source.gtid())
+
+    def take_to(self, tap: ServerTap, gtid: str) -> None:
+        def has_taken() -> bool:
+            session: Any = tap._session
+            return tap.position == gtid and is_committed(session.tap)
+
+        self.step_until(tap, has_taken)
 
     def rows(self, dataset: Dataset) -> dict[RowKey, dict[str, Any]]:
         """The table that the events of the dataset make, one after the other."""

@@ -64,8 +64,7 @@ class Pair:
         self.shop.url = f"{server.url}/{DATABASE}"
 
     def take(self, tap: ServerTap, server: OwnMariaDB) -> None:
-        end = server.gtid()
-        self.shop.step_until(tap, lambda: tap.position == end)
+        self.shop.take_to(tap, server.gtid())
 
     def stored_rows(self, server: OwnMariaDB, table: str) -> dict[Any, Any]:
         return {

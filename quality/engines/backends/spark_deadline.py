@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ingestion.spark.session import ask_jvm_pid, is_jvm_alive, jvm_pid, lost_tasks
+from ingestion.spark.session import ask_jvm_pid, has_running_jobs, is_jvm_alive, jvm_pid, lost_tasks
 from lakehub.source_databases.deadline import deadline
 from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits
@@ -40,7 +40,8 @@ def job_deadline(spark: SparkSession, limits: Limits, what: str = "scan") -> Ite
 
     Raises CannotRead where the JVM has ended, by us or by itself.
     """
-    group, watch = uuid4().hex, _JvmWatch(spark)
+    group = uuid4().hex
+    watch = _JvmWatch(spark, group)
     spark.sparkContext.setJobGroup(group, f"lakehub {what}", interruptOnCancel=True)
 
     def cancel() -> None:
@@ -68,8 +69,8 @@ def job_deadline(spark: SparkSession, limits: Limits, what: str = "scan") -> Ite
 class _JvmWatch:
     """Over the JVM of one scan."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark, self._process = spark, jvm_pid(spark)
+    def __init__(self, spark: SparkSession, group: str) -> None:
+        self._spark, self._group, self._process = spark, group, jvm_pid(spark)
         self.was_late, self.was_killed = Event(), Event()
 
     def kill(self) -> None:
@@ -82,7 +83,8 @@ class _JvmWatch:
         if not self.was_late.is_set():
             return
         ends_at = time.monotonic() + KILL_AFTER.total_seconds()
-        while lost_tasks(self._spark):
+        # A job that still counts as running would hide its tasks: they would count as wanted.
+        while has_running_jobs(self._spark, self._group) or lost_tasks(self._spark):
             if time.monotonic() > ends_at:
                 log.warning(
                     "Tasks of Spark did not stop at their deadline: its JVM is ended, the next scan starts a new one"
