@@ -27,6 +27,7 @@ from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, LeaseAnswers, NoLease, WriteLease
 from ingestion.spark.environment import jvm_environment
 from ingestion.spark.session import hudi_jar, java_home, scratch_settings, submit_settings
+from lakehub.processes.niceness import come_last_in_session
 from lakehub.scratch import add_owner, temporary_folder
 
 EXIT_TIMEOUT_S = 30
@@ -146,6 +147,7 @@ class SparkSubmitLauncher:
             start_new_session=True,
         )
         add_owner(scratch, process.pid)
+        come_last_in_session(process.pid)
         try:
             code = _wait_and_answer(process, spec.deadline_s + EXIT_TIMEOUT_S, answers)
             return ProcessEnd(f"The job's process ended with code {code} and no report")

@@ -17,6 +17,7 @@ from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.processes import file_broker
+from lakehub.processes.niceness import come_last
 from lakehub.processes.task_watchdog import watch_tasks
 from lakehub.scratch import owned_folder, sweep_scratch
 
@@ -26,8 +27,8 @@ file_broker.register_transport()
 # By name: what a broker needs is imported where it is used.
 TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "lakehub.processes.redis_broker:Transport"))
 
-SPARK_QUEUE, SPARK_NICENESS = "spark", 5
-"""Its worker, and the JVM that it starts, have a third of the processor time of another process that wants it too."""
+SPARK_QUEUE, SPARK_NICENESS = "spark", 10
+"""Its worker, and the JVM that it starts, have a tenth of the processor time of another process that wants it too."""
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def _configure_logging(**_: Any) -> None:
 def _come_last(options: Mapping[str, Any], **_: Any) -> None:
     """Loads and other long jobs leave the processors of a machine to pages, to taps and to copies that are followed, where these want them."""
     if SPARK_QUEUE in (options.get("queues") or ()):
-        os.nice(SPARK_NICENESS)
+        come_last(SPARK_NICENESS)
 
 
 @signals.worker_init.connect
