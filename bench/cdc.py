@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 PER_SECOND, SHARE_OF_NEWEST = 500, 0.9
 MAX_P50_S, MAX_P95_S, MAX_GROWTH, MIN_CAPTURED = 10.0, 25.0, 1.25, 20_000
+MAX_FILES_A_COMMIT, MAX_ROWS_A_COMMIT = 61, 3
+"""A commit writes each of the 60 days at most, and its deletes; in the database it is a row, and the hour that it is accounted in another."""
 HEADINGS = ["changes", "a second", "p50, s", "p95, s", "last third over first", "core s per 1,000"]
 
 
@@ -95,14 +97,16 @@ def _changes(report: Report, standing: Stage, sizes: Sizes) -> None:
     report.figure("loaded_rows_per_s", sizes.rows / loaded.seconds)
     report.table("First load", ["rows", "rows a second"], [[f"{sizes.rows:,}", f"{sizes.rows / loaded.seconds:,.0f}"]])
     lines = [_follow(report, standing, sizes, "hot", sizes.hot_s, SHARE_OF_NEWEST)]
+    read, kept = _rows_read_at_rest(standing, sizes), _kept(standing)
     if sizes.other_s:
         lines.append(_follow(report, standing, sizes, "spread", sizes.other_s, 0.0))
         _onboard(standing, "rides", sizes.rows, sizes.days)
         lines.append(_follow(report, standing, sizes, "beside a load", sizes.other_s, SHARE_OF_NEWEST))
         _load(standing, "rides", sizes)
     report.table("From commit to lake", ["writes", *HEADINGS], lines)
-    _beside_snapshot(report, standing, sizes, loaded)
-    _bounds(report, standing)
+    _backlog(report, standing, sizes)
+    _beside_snapshot(report, sizes, loaded, read)
+    _bounds(report, kept, _kept(standing))
 
 
 def _taps(report: Report, standing: Stage, sizes: Sizes) -> None:
@@ -214,6 +218,27 @@ def _follow(report: Report, standing: Stage, sizes: Sizes, name: str, seconds: f
     ]
 
 
+def _backlog(report: Report, standing: Stage, sizes: Sizes) -> None:
+    """Changes of one transaction, from its commit until all of them are in the lake."""
+    from ingestion.captures.records import topic_of
+    from lakehub.catalog.models import DatasetCopy
+
+    copy = DatasetCopy.objects.select_related("dataset").get(dataset__name="trips")
+    topic, before = topic_of(copy.dataset), standing.core_seconds()
+    with CommitWatch(copy.uri, topic) as watch:
+        end = _end_of(topic) + sizes.captured
+        standing.execute(f"UPDATE trips SET seats = seats + 1 WHERE id <= {sizes.captured}")
+        began = time.monotonic()
+        wait_until(lambda: watch.reached >= end, "the backlog is in the lake", sizes.within_s)
+        seconds = time.monotonic() - began
+    core_s = standing.core_seconds() - before
+    report.figure("ingested_rows_per_s", sizes.captured / seconds)
+    report.figure("ingested_rows_per_core_s", sizes.captured / core_s)
+    report.table("A backlog", ["changes", "a second", "a core second, all processes"], [
+        [f"{sizes.captured:,}", f"{sizes.captured / seconds:,.0f}", f"{sizes.captured / core_s:,.0f}"],
+    ])  # fmt: skip
+
+
 def _tell(report: Report, name: str, lags: Lags, core_s: float) -> None:
     key = name.replace(" ", "_")
     report.figure(f"{key}_p50_s", lags.percentile(50))
@@ -246,13 +271,12 @@ def _events(dataset: Any, first: int) -> Iterator[tuple[int, datetime]]:
         yield message.offset, committed_at
 
 
-def _beside_snapshot(report: Report, standing: Stage, sizes: Sizes, loaded: _Cost) -> None:
+def _beside_snapshot(report: Report, sizes: Sizes, loaded: _Cost, read: int) -> None:
     """A snapshot a night reads all rows of the source, and shows changes a day later."""
     hot = report.figures["hot_core_s_per_1000"] / 1000
     worth = loaded.core_s / hot
     report.figure("snapshot_core_s", loaded.core_s)
     report.figure("changes_worth_a_snapshot", worth)
-    read = _rows_read_at_rest(standing, sizes)
     report.figure("source_rows_read_at_rest", read)
     report.table("Beside a nightly snapshot", ["what", "capture", "snapshot"], [
         [f"rows read of the source's tables, {sizes.rest_s:.0f} s without changes", f"{read:,}", f"{sizes.rows:,} a night"],
@@ -263,26 +287,52 @@ def _beside_snapshot(report: Report, standing: Stage, sizes: Sizes, loaded: _Cos
 
 
 def _rows_read_at_rest(standing: Stage, sizes: Sizes) -> int:
-    """By the server's own count of its tables, while the copy is followed and nobody writes."""
+    """By the server's own count of its tables, while the copy is followed and nobody writes. After a load its tests read them once for each day."""
     before = standing.rows_read()
     time.sleep(sizes.rest_s)
     return standing.rows_read() - before
 
 
-def _bounds(report: Report, standing: Stage) -> None:
+@dataclass(frozen=True)
+class _Kept:
+    commits: int
+    """Of the followed table."""
+    files_a_commit: float
+    database_rows: int
+    memory_mib: float
+
+
+def _kept(standing: Stage) -> _Kept:
+    from django.apps import apps
+
     from ingestion.models import Commit
     from lakehub.catalog.models import DatasetCopy
 
     copy = DatasetCopy.objects.get(dataset__name="trips")
-    folder = Path(copy.uri.removeprefix("file://"))
-    files = sum(1 for _ in folder.rglob("*.parquet"))
-    report.figure("files", files)
-    report.figure("memory_mib", standing.memory_mib())
-    report.figure("commits", Commit.objects.count())
-    report.table("What is kept", ["what", "how many"], [
-        ["files of the table, older versions too", f"{files:,}"], ["MiB of all processes", f"{standing.memory_mib():,.0f}"],
-        ["rows of commits in the database", f"{Commit.objects.count():,}"],
+    files = sum(1 for _ in Path(copy.uri.removeprefix("file://")).rglob("*.parquet"))
+    commits = Commit.objects.filter(copy=copy).count()
+    rows = sum(model._default_manager.count() for model in apps.get_models())
+    return _Kept(commits, files / max(commits, 1), rows, standing.memory_mib())
+
+
+def _bounds(report: Report, before: _Kept, after: _Kept) -> None:
+    """What grows with the changes, and not with the time: versions of files go after the hours that they are retained."""
+    rows_a_commit = (after.database_rows - before.database_rows) / max(after.commits - before.commits, 1)
+    growth = after.memory_mib / before.memory_mib
+    report.figure("files_a_commit", after.files_a_commit)
+    report.figure("database_rows_a_commit", rows_a_commit)
+    report.figure("memory_mib", after.memory_mib)
+    report.figure("memory_growth", growth)
+    report.table("What is kept", ["what", "after the first changes", "at the end"], [
+        ["commits of the table", f"{before.commits:,}", f"{after.commits:,}"],
+        ["files for each of them", f"{before.files_a_commit:.1f}", f"{after.files_a_commit:.1f}"],
+        ["rows in the database", f"{before.database_rows:,}", f"{after.database_rows:,}"],
+        ["MiB of all processes", f"{before.memory_mib:,.0f}", f"{after.memory_mib:,.0f}"],
     ])  # fmt: skip
+    if not report.quick:
+        report.at_most("files kept for each commit", after.files_a_commit, MAX_FILES_A_COMMIT)
+        report.at_most("rows in the database for each commit", rows_a_commit, MAX_ROWS_A_COMMIT)
+        report.at_most("memory at the end over that after the first changes", growth, MAX_GROWTH)
 
 
 def _idle(report: Report, standing: Stage, sizes: Sizes) -> None:
