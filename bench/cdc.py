@@ -100,13 +100,13 @@ def _changes(report: Report, standing: Stage, sizes: Sizes) -> None:
     read, kept = _rows_read_at_rest(standing, sizes), _kept(standing)
     if sizes.other_s:
         lines.append(_follow(report, standing, sizes, "spread", sizes.other_s, 0.0))
+        _bounds(report, kept, _kept(standing))
         _onboard(standing, "rides", sizes.rows, sizes.days)
         lines.append(_follow(report, standing, sizes, "beside a load", sizes.other_s, SHARE_OF_NEWEST))
         _load(standing, "rides", sizes)
     report.table("From commit to lake", ["writes", *HEADINGS], lines)
     _backlog(report, standing, sizes)
     _beside_snapshot(report, sizes, loaded, read)
-    _bounds(report, kept, _kept(standing))
 
 
 def _taps(report: Report, standing: Stage, sizes: Sizes) -> None:
@@ -323,7 +323,7 @@ def _bounds(report: Report, before: _Kept, after: _Kept) -> None:
     report.figure("database_rows_a_commit", rows_a_commit)
     report.figure("memory_mib", after.memory_mib)
     report.figure("memory_growth", growth)
-    report.table("What is kept", ["what", "after the first changes", "at the end"], [
+    report.table("What is kept", ["what", "after the first changes", "after more of them"], [
         ["commits of the table", f"{before.commits:,}", f"{after.commits:,}"],
         ["files for each of them", f"{before.files_a_commit:.1f}", f"{after.files_a_commit:.1f}"],
         ["rows in the database", f"{before.database_rows:,}", f"{after.database_rows:,}"],
@@ -332,7 +332,7 @@ def _bounds(report: Report, before: _Kept, after: _Kept) -> None:
     if not report.quick:
         report.at_most("files kept for each commit", after.files_a_commit, MAX_FILES_A_COMMIT)
         report.at_most("rows in the database for each commit", rows_a_commit, MAX_ROWS_A_COMMIT)
-        report.at_most("memory at the end over that after the first changes", growth, MAX_GROWTH)
+        report.at_most("memory after more changes over that after the first", growth, MAX_GROWTH)
 
 
 def _idle(report: Report, standing: Stage, sizes: Sizes) -> None:

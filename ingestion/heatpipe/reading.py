@@ -27,7 +27,7 @@ _AT_ONCE = timedelta(seconds=2)
 class EventLimits:
     """Of one commit: its events, and the bytes of their messages."""
 
-    events: int = 10_000
+    events: int = 30_000
     bytes: int = 32 * 2**20
 
 
