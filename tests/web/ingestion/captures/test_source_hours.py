@@ -265,7 +265,7 @@ def test_the_api_has_what_the_source_had(copy: DatasetCopy, settings: Any, clien
     count()
     client.force_login(given.user("guest"))
     results = client.get("/api/v1/datasets/flights/capture-hours").json()["results"]
-    assert [(each["source"], each["logged"], each["read"]) for each in results if each["start"].startswith(AT_TEN)] == [
+    assert [(each["at_source"], each["logged"], each["read"]) for each in results if each["start"].startswith(AT_TEN)] == [
         (4, 3, 3)
     ]
 
