@@ -87,10 +87,11 @@ def _count_copy(copy: DatasetCopy, *, now: datetime, has_time: Callable[[], bool
     for hour in uncounted_hours(now=now).filter(copy=copy).order_by("start"):
         if not has_time() or not _has_read_on(place, topic, hour.start + HOUR + SETTLED_AFTER / 2):
             break
-        if not _is_told(capture, hour.start, now=now):
+        is_told = capture is not None and _is_told(capture, hour.start)
+        if not is_told and _may_be_told(capture, hour.start, now=now):
             break
         is_gone = hour.start < now - timedelta(seconds=retention_s()) + HOUR
-        counts = _Counts() if is_gone else _counts_of(capture, topic, hour.start)
+        counts = _Counts() if is_gone else _counts_of(capture if is_told else None, topic, hour.start)
         # Where the copy was put elsewhere meanwhile, the row has other values.
         mine = CaptureHour.objects.filter(pk=hour.pk, logged=None, is_partial=False, read=hour.read)
         counted += mine.update(logged=counts.logged, source=counts.source, is_partial=is_gone)
@@ -104,18 +105,22 @@ class _Counts(NamedTuple):
 
 
 def _counts_of(capture: Capture | None, topic: EventTopic, start: datetime) -> _Counts:
-    """What was mended is not the source's: it counts as what ought to be there because it is."""
+    """What was mended is not the source's: it counts as what ought to be there because it is. `capture` None: what its tap has counted is not known."""
     logged, mended = topic.count(start, start + HOUR)
     source = None if capture is None else source_hours.messages_of(capture, start)
     return _Counts(logged, None if source is None else source + mended)
 
 
-def _is_told(capture: Capture | None, start: datetime, *, now: datetime) -> bool:
-    """The tap has told what it has counted in the hour, or nobody expects that it will."""
-    if capture is None or not source_hours.is_counted(capture, start) or capture.is_stopped:
-        return True
-    server = TapServer.objects.filter(address=capture.captured_table.partition("/")[0], seen_at__gte=start + HOUR)
-    return server.exists() or now > start + HOUR + WAITS_FOR_TAP
+def _is_told(capture: Capture, start: datetime) -> bool:
+    """Has the tap of its server told what it has counted in the hour?"""
+    server = capture.captured_table.partition("/")[0]
+    return TapServer.objects.filter(address=server, seen_at__gte=start + HOUR).exists()
+
+
+def _may_be_told(capture: Capture | None, start: datetime, *, now: datetime) -> bool:
+    if capture is None or capture.is_stopped or not source_hours.is_counted(capture, start):
+        return False
+    return now <= start + HOUR + WAITS_FOR_TAP
 
 
 def _has_read_on(place: CopyPlace, topic: EventTopic, upto: datetime) -> bool:

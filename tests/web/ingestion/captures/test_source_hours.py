@@ -217,8 +217,11 @@ def test_an_hour_waits_until_the_tap_has_told_of_it(copy: DatasetCopy, settings:
     assert count() == 1
     assert hour() == (2, 2, 2)
     assert count(minutes=24 * 60 + 121) == 1
+    assert hour(TEN + HOUR) == (None, 0, 0)
     Capture.objects.update(stopped_load=1)
     assert count() == 2
+    assert hour(TEN + 3 * HOUR) == (None, 1, 1)
+    assert finding() is None
 
 
 class DatabaseLog(Log):
@@ -265,9 +268,9 @@ def test_the_api_has_what_the_source_had(copy: DatasetCopy, settings: Any, clien
     count()
     client.force_login(given.user("guest"))
     results = client.get("/api/v1/datasets/flights/capture-hours").json()["results"]
-    assert [(each["at_source"], each["logged"], each["read"]) for each in results if each["start"].startswith(AT_TEN)] == [
-        (4, 3, 3)
-    ]
+    assert [
+        (each["at_source"], each["logged"], each["read"]) for each in results if each["start"].startswith(AT_TEN)
+    ] == [(4, 3, 3)]
 
 
 def test_hours_are_kept_for_ninety_days_and_found_by_an_index(copy: DatasetCopy) -> None:
