@@ -151,7 +151,7 @@ class TapServerAdmin(_ReadOnlyAdmin):
 
 @admin.register(CaptureHour)
 class CaptureHourAdmin(_ReadOnlyAdmin):
-    list_display = ("copy", "start", "read", "logged", "is_partial")
+    list_display = ("copy", "start", "source", "logged", "read", "is_partial")
     list_filter = ("is_partial", "copy__data_center")
     list_select_related = ("copy__dataset", "copy__data_center")
 

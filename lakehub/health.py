@@ -117,6 +117,14 @@ def _measure_captures(registry: CollectorRegistry, *, now: datetime) -> None:
         for share in (0.5, 0.95):
             if (span := counts.quantile(share)) is not None:
                 took.labels(str(tier), str(share)).set(span.total_seconds())
+    audited = Gauge(
+        "lakehub_audited_messages",
+        "Captured messages of the last 24 hours that were counted at the source, in the log and in commits",
+        ["at"],
+        registry=registry,
+    )
+    for place, messages in lag.audited_messages(now=now).items():
+        audited.labels(place).set(messages)
     problems = Gauge(
         "lakehub_captured_copies_with", "Captured copies with this finding", ["finding"], registry=registry
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import datetime, timedelta
 
-from django.db.models import Count, F
+from django.db.models import Count, F, Sum
 
 from ingestion.domain.lag import LagCounts
 from ingestion.lake.captured.hours import HOUR, hour_at
@@ -35,6 +35,14 @@ def open_findings() -> dict[str, int]:
     kinds = (COPY_BEHIND, CHANGES_SKIPPED, MESSAGES_UNACCOUNTED)
     counted = Finding.objects.filter(kind__in=kinds, cleared_at=None).values("kind").annotate(copies=Count("pk"))
     return dict.fromkeys(kinds, 0) | {row["kind"]: row["copies"] for row in counted}
+
+
+def audited_messages(*, now: datetime) -> dict[str, int]:
+    """Of the last day, in hours of copies of which all are known: what the source has, what the log has, and what commits have read. One query."""
+    hours = CaptureHour.objects.filter(start__gte=now - timedelta(days=1), is_partial=False, logged__isnull=False)
+    known = hours.filter(source__isnull=False, copy__removed_at=None, copy__dataset__offboarded_at=None)
+    sums = known.aggregate(*(Sum(field, default=0) for field in ("source", "logged", "read")))
+    return {"source": sums["source__sum"], "log": sums["logged__sum"], "commits": sums["read__sum"]}
 
 
 def failing_servers() -> int:

@@ -63,8 +63,8 @@ class ChangelogWriter(Protocol):
     def position(self) -> ProducerPosition | None:
         """That of the last commit; None: there was none."""
 
-    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
-        """All or nothing, and durable when it returns. Raises ShutOut."""
+    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition, at: datetime | None = None) -> None:
+        """All or nothing, and durable when it returns. `at`: aware UTC, when the messages are logged; None: now. Raises ShutOut."""
 
 
 class ChangelogReader(Protocol):

@@ -104,6 +104,17 @@ class Decoder:
             raise BrokenMessage(Defect.REFERENCE_KEY, reason_against)
 
 
+def is_mended(message: bytes, schema_of: SchemaOf) -> bool:
+    """Was it published again from the error table? Few have the name of that source in them, so the others are not decoded."""
+    if MENDED_SOURCE.encode() not in message:
+        return False
+    try:
+        schema = schema_of(schema_id_of(message))
+        return schema is not None and schema.is_event and _read(message, schema)["metadata"]["source"] == MENDED_SOURCE
+    except BrokenMessage:
+        return False
+
+
 def _note_in(metadata: Mapping[str, Any]) -> UnencodedRow | None:
     """An event that was mended carries what it was before, too."""
     content = metadata["error_source_data"]

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from ingestion.changelog import CHANGELOGS, Bounds, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
 from ingestion.domain.merging.column_renames import ColumnRename, renamed_columns, renames_of_text, renames_to_text
-from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.decoder import Decoder, is_mended
 from ingestion.heatpipe.reading import (
     ERRORS_SUFFIX,
     EventLimits,
@@ -27,6 +27,13 @@ _CLOCKS_APART = timedelta(minutes=1)
 """So far those of two writers of a topic may be from each other: its messages are about in the order of their times."""
 TopicPosition = Mapping[str, Mapping[str, int]]
 """By topic the offsets to read on from: of the events, and of what could not be encoded."""
+
+
+class LogCount(NamedTuple):
+    """`mended`: those of the messages that come from the error table, and not from the source."""
+
+    messages: int
+    mended: int
 
 
 @dataclass(frozen=True)
@@ -142,23 +149,25 @@ class EventTopic:
         """The first messages that were logged then or later."""
         return {name: dict(self.reader.offsets_at(name, time)) for name in self.names}
 
-    def count(self, start: datetime, end: datetime) -> int:
+    def count(self, start: datetime, end: datetime) -> LogCount:
         """How many messages were logged in `[start, end)`: they are read for it. Raises OffsetGone."""
-        return sum(self._count_in(name, start, end) for name in self.names)
+        events, errors = (self._count_in(name, start, end) for name in self.names)
+        return LogCount(events.messages + errors.messages, events.mended + errors.mended)
 
-    def _count_in(self, name: str, start: datetime, end: datetime) -> int:
+    def _count_in(self, name: str, start: datetime, end: datetime) -> LogCount:
         ends = self.reader.offsets_at(name, end + _CLOCKS_APART)
         messages = self.reader.read(name, self.reader.offsets_at(name, start - _CLOCKS_APART))
-        left, counted = {part for part, offset in ends.items()}, 0
+        left, counted, mended = {part for part, offset in ends.items()}, 0, 0
         for message in messages:
             if message.offset >= ends.get(message.partition, 0):
                 left.discard(message.partition)
             elif start <= message.logged_at < end:
                 counted += 1
+                mended += is_mended(message.value or b"", self.schema_of)
             if not left:
                 break
         getattr(messages, "close", lambda: None)()
-        return counted
+        return LogCount(counted, mended)
 
     def logged_at(self, name: str, partition: str, offset: int) -> datetime | None:
         """Of the first message from there on; None: there is none. Raises OffsetGone."""

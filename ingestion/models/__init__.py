@@ -7,6 +7,7 @@ from ingestion.models.captures import Capture as Capture
 from ingestion.models.captures import CaptureHour as CaptureHour
 from ingestion.models.captures import SchemaSubject as SchemaSubject
 from ingestion.models.captures import SchemaVersion as SchemaVersion
+from ingestion.models.captures import SourceHour as SourceHour
 from ingestion.models.captures import TapServer as TapServer
 from ingestion.models.lake import Commit as Commit
 from ingestion.models.lake import Finding as Finding

@@ -112,6 +112,8 @@ class Capture(models.Model):
     """The load in which the capture was stopped; it is stopped as long as that is `load`."""
     stopped_why = models.TextField(blank=True)
     """Why, and what to do."""
+    counted_since = models.DateTimeField(null=True, blank=True)
+    """Since when the taps count the messages that its rows are (`SourceHour`); null: they do not yet."""
     incomplete_copies = models.JSONField(default=list, blank=True)
     """The copies of the dataset that were not loaded whole since the capture was stopped: changes are missing there."""
 
@@ -128,6 +130,28 @@ class Capture(models.Model):
         return self.stopped_load == self.load
 
 
+class SourceHour(models.Model):
+    """An hour of a capture: how many messages the rows were that the source's log delivered, counted by the tap before it made messages of them.
+
+    Hours without any have no row."""
+
+    capture = models.ForeignKey(Capture, on_delete=models.CASCADE, related_name="source_hours")
+    server = models.CharField(max_length=300)
+    """The address, as of `TapServer`: a capture may have gone on at another one within the hour."""
+    start = models.DateTimeField()
+    messages = models.BigIntegerField(null=True, blank=True)
+    """By when they were logged. None: not known, as the capture was stopped, or the clock was set back."""
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["capture", "start", "server"], name="source_hour_once"),
+        ]
+        indexes: ClassVar = [models.Index(fields=["start"], name="source_hour_start")]
+
+    def __str__(self) -> str:
+        return f"{self.capture} {self.start:%Y-%m-%d %H}"
+
+
 class CaptureHour(models.Model):
     """An hour of a captured copy: how long the changes took that it committed then, and how many messages of the log were logged then and read."""
 
@@ -139,6 +163,8 @@ class CaptureHour(models.Model):
     """Of the messages that were logged in this hour: how many the commits of the copy have read, whenever that was. Each commit accounts for what it reads."""
     logged = models.BigIntegerField(null=True, blank=True)
     """How many messages the log has of this hour. None: they were not counted yet."""
+    source = models.BigIntegerField(null=True, blank=True)
+    """How many messages it ought to have: what the rows were that the source delivered, and what was mended and published again. None: not known."""
     is_partial = models.BooleanField(default=False)
     """The copy was loaded, or put elsewhere in the log, so it need not have read each message of the hour."""
 

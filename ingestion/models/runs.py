@@ -139,6 +139,8 @@ class SourcePlace(models.Model):
 
     run = models.OneToOneField(JobRun, on_delete=models.CASCADE, related_name="source_place", primary_key=True)
     connection = models.ForeignKey(Connection, on_delete=models.CASCADE, related_name="+")
+    server = models.CharField(max_length=1000, default="", editable=False)
+    """Of the connection (`source_limits.server_read_by`): all that read it count."""
     leased_by = models.CharField(max_length=100)
     asked_at = models.DateTimeField()
     seen_at = models.DateTimeField()
@@ -149,21 +151,21 @@ class SourcePlace(models.Model):
     """So many it may open at once: places of the connection."""
 
     class Meta:
-        indexes: ClassVar = [models.Index(fields=["connection", "asked_at"], name="places_of_connection")]
+        indexes: ClassVar = [models.Index(fields=["server", "asked_at"], name="places_of_server")]
 
     def __str__(self) -> str:
         return f"{self.run} at {self.connection}"
 
 
 class SourceQuota(models.Model):
-    """Of a connection with a limit of rows per second: until when what was read there is paid for, by the database's clock, at the rate of then."""
+    """Of a server whose connections have limits: until when what was read there is paid for, by the database's clock, at the rate of then."""
 
-    connection = models.OneToOneField(Connection, on_delete=models.CASCADE, related_name="+", primary_key=True)
+    server = models.CharField(max_length=1000, primary_key=True)
     paid_until = models.DateTimeField()
     rows_per_s = models.PositiveIntegerField()
 
     def __str__(self) -> str:
-        return f"{self.connection}: {self.paid_until}"
+        return f"{self.server}: {self.paid_until}"
 
 
 class BlockedInput(models.Model):

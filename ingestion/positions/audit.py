@@ -1,7 +1,8 @@
-"""Are all messages of the log in commits? By copy and hour: how many the log has, and how many the commits of the copy have read.
+"""Are all changes of the source in the log, and all messages of the log in commits? By copy and hour: how many the source's rows are, how many the log has, and how
+many the commits of the copy have read.
 
-Each commit proves that what it reads is applied, superseded, redelivered or an error. This proves that it was read at all, by counting the log itself. An hour is
-counted once, when it is over and the copy has read on from it.
+Each commit proves that what it reads is applied, superseded, redelivered or an error. This proves that it was read at all, by counting the log itself; and that it came
+there, by what the tap has counted of the source. An hour is counted once, when it is over, and the tap has told of it, and the copy has read on from it.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet
 
 from ingestion.captures.changelog import retention_s
-from ingestion.captures.topics import topic_to_look_at
+from ingestion.captures.topics import topic_to_read
 from ingestion.changelog import ChangelogError
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.lake import findings
+from ingestion.lake.captured import source_hours
 from ingestion.lake.captured.hours import HOUR, hour_at
-from ingestion.models import CaptureHour, Commit
+from ingestion.models import Capture, CaptureHour, Commit, TapServer
 from ingestion.positions.places import CopyPlace, place_of_copy
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Busy, Refused
@@ -29,6 +32,8 @@ SETTLED_AFTER = timedelta(minutes=10)
 """The clocks of those who write the log may be apart, and a commit is known a little later than it is made."""
 LOOKS_BACK = timedelta(days=2)
 """Hours without any commit are looked at for so long."""
+WAITS_FOR_TAP = timedelta(days=1)
+"""A tap that is away for longer may have counted what it has not told: hours are compared without it."""
 _MAX_NAMED = 5
 
 
@@ -75,19 +80,47 @@ def _make_missing_hours(*, now: datetime) -> None:
 
 
 def _count_copy(copy: DatasetCopy, *, now: datetime, has_time: Callable[[], bool]) -> int:
-    place, topic, counted = place_of_copy(copy), topic_to_look_at(copy.dataset), 0
+    place, topic, counted = place_of_copy(copy), topic_to_read(copy.dataset, now=now), 0
     if not Commit.objects.filter(copy=copy, instant=place.instant).exists():
         return 0  # what it has read is not known yet
+    capture = Capture.objects.filter(topic=topic.topic).first()
     for hour in uncounted_hours(now=now).filter(copy=copy).order_by("start"):
         if not has_time() or not _has_read_on(place, topic, hour.start + HOUR + SETTLED_AFTER / 2):
             break
+        is_told = capture is not None and _is_told(capture, hour.start)
+        if not is_told and _may_be_told(capture, hour.start, now=now):
+            break
         is_gone = hour.start < now - timedelta(seconds=retention_s()) + HOUR
-        logged = None if is_gone else topic.count(hour.start, hour.start + HOUR)
+        counts = _Counts() if is_gone else _counts_of(capture if is_told else None, topic, hour.start)
         # Where the copy was put elsewhere meanwhile, the row has other values.
         mine = CaptureHour.objects.filter(pk=hour.pk, logged=None, is_partial=False, read=hour.read)
-        counted += mine.update(logged=logged, is_partial=is_gone)
+        counted += mine.update(logged=counts.logged, source=counts.source, is_partial=is_gone)
     tell_missing(copy, now=now)
     return counted
+
+
+class _Counts(NamedTuple):
+    logged: int | None = None
+    source: int | None = None
+
+
+def _counts_of(capture: Capture | None, topic: EventTopic, start: datetime) -> _Counts:
+    """What was mended is not the source's: it counts as what ought to be there because it is. `capture` None: what its tap has counted is not known."""
+    logged, mended = topic.count(start, start + HOUR)
+    source = None if capture is None else source_hours.messages_of(capture, start)
+    return _Counts(logged, None if source is None else source + mended)
+
+
+def _is_told(capture: Capture, start: datetime) -> bool:
+    """Has the tap of its server told what it has counted in the hour?"""
+    server = capture.captured_table.partition("/")[0]
+    return TapServer.objects.filter(address=server, seen_at__gte=start + HOUR).exists()
+
+
+def _may_be_told(capture: Capture | None, start: datetime, *, now: datetime) -> bool:
+    if capture is None or capture.is_stopped or not source_hours.is_counted(capture, start):
+        return False
+    return now <= start + HOUR + WAITS_FOR_TAP
 
 
 def _has_read_on(place: CopyPlace, topic: EventTopic, upto: datetime) -> bool:
@@ -98,18 +131,33 @@ def _has_read_on(place: CopyPlace, topic: EventTopic, upto: datetime) -> bool:
 
 def tell_missing(copy: DatasetCopy, *, now: datetime) -> None:
     """As a finding, until the hours are counted anew, or the copy is loaded again."""
-    hours = CaptureHour.objects.filter(copy=copy, is_partial=False, logged__isnull=False).exclude(logged=F("read"))
-    apart = [*hours.order_by("start").values_list("start", "logged", "read")]
-    if not apart:
+    hours = CaptureHour.objects.filter(copy=copy, is_partial=False, logged__isnull=False)
+    unread = _apart(hours.exclude(logged=F("read")))
+    missing = _apart(hours.filter(source__isnull=False).exclude(source=F("logged")))
+    if not unread and not missing:
         findings.clear_findings(copy, findings.MESSAGES_UNACCOUNTED, now=now)
         return
-    named = "; ".join(
-        f"{start:%Y-%m-%d %H}:00 UTC: {logged:,} logged, {read:,} read" for start, logged, read in apart[:_MAX_NAMED]
-    )
-    more = f"; and {len(apart) - _MAX_NAMED:,} more hours" if len(apart) > _MAX_NAMED else ""
-    message = (
-        f"The changelog has other messages than the commits have read: {named}{more}. "
-        "Set the position of the copy back to before the first of these hours; where that does not help, bootstrap it with `replace`."
-    )
-    detail = {"hours": [[start.isoformat(), logged, read] for start, logged, read in apart[:100]]}
+    texts = []
+    if missing:
+        named = _named(missing, lambda logged, read, source: f"{source:,} at the source, {logged:,} logged")
+        texts.append(
+            f"The changelog has other messages than the rows of the source are: {named}. Changes are not there, or there twice: bootstrap the copy with `replace`."
+        )
+    if unread:
+        named = _named(unread, lambda logged, read, source: f"{logged:,} logged, {read:,} read")
+        texts.append(
+            f"The changelog has other messages than the commits have read: {named}. "
+            "Set the position of the copy back to before the first of these hours; where that does not help, bootstrap it with `replace`."
+        )
+    message = " ".join(texts)
+    detail = {"hours": [[start.isoformat(), *counts] for start, *counts in sorted({*unread, *missing})[:100]]}
     findings.raise_finding(copy, findings.MESSAGES_UNACCOUNTED, EVERYTHING, message, detail, now=now)
+
+
+def _apart(hours: QuerySet[CaptureHour]) -> list[tuple[Any, ...]]:
+    return [*hours.order_by("start").values_list("start", "logged", "read", "source")]
+
+
+def _named(apart: list[tuple[Any, ...]], counts_text: Callable[[int, int, int], str]) -> str:
+    named = "; ".join(f"{start:%Y-%m-%d %H}:00 UTC: {counts_text(*counts)}" for start, *counts in apart[:_MAX_NAMED])
+    return f"{named}; and {len(apart) - _MAX_NAMED:,} more hours" if len(apart) > _MAX_NAMED else named

@@ -77,6 +77,11 @@ class CaptureHourSerializer(serializers.Serializer[CaptureHour]):
         help_text="Messages that were logged in this hour, and that commits of the copy have read: applied, superseded, redelivered or errors."
     )
     logged = serializers.IntegerField(allow_null=True, help_text="Messages that the log has of it; null: not counted.")
+    at_source = serializers.IntegerField(
+        source="source",
+        allow_null=True,
+        help_text="Messages that it ought to have: of the rows that the source has delivered, as the tap counts them, and what was mended; null: not known.",
+    )
     is_partial = serializers.BooleanField(
         help_text="The copy was loaded or put elsewhere, so it need not have read each message of the hour."
     )

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, Subquery
 
 from ingestion.lake.captured import hours
-from ingestion.models import CaptureHour, Commit, JobRun, JobState, TouchedPartition
+from ingestion.models import CaptureHour, Commit, JobRun, JobState, SourceHour, TouchedPartition
 from ingestion.runs.job_specs import run_key_of
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT
 from lakehub.db.batch_delete import delete_old_rows
@@ -87,8 +87,10 @@ def delete_old_commits(*, now: datetime, retention: timedelta) -> int:
 
 
 def delete_old_capture_hours(*, now: datetime) -> int:
-    """How long changes took, and what was counted of the log, by copy and hour."""
-    return delete_old_rows(CaptureHour.objects.all(), age="start", before=now - hours.KEPT)
+    """How long changes took, and what was counted of the source and of the log, by the hour."""
+    before = now - hours.KEPT
+    sources = delete_old_rows(SourceHour.objects.all(), age="start", before=before)
+    return sources + delete_old_rows(CaptureHour.objects.all(), age="start", before=before)
 
 
 def delete_old_touched_partitions(*, now: datetime, retention: timedelta) -> int:

@@ -15,6 +15,7 @@ from ingestion.capture.tap.position import Keys, TapPosition, TapState
 from ingestion.captures import moves
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture
+from ingestion.lake.captured import source_hours
 from ingestion.models import TapServer
 from ingestion.tapping.beginning import LOAD_AGAIN, former_server
 from ingestion.tapping.history import differences
@@ -96,6 +97,9 @@ def _taken_from(
         why = f"The changelog has no place of the tap of {former}: it is another one, or was emptied. {LOAD_AGAIN}"
         return Arrived(planned, stops={each.spec.topic: why for each in planned})
     state = TapState.from_json(position)
+    if state.counts is None:
+        source_hours.note_counting([each.spec.topic for each in planned], anew=True, now=parts.clock())
+    source_hours.keep_counts(former, state.counts or {})
     stops = {
         each.spec.topic: f"The capture was stopped earlier. {LOAD_AGAIN}"
         for each in planned

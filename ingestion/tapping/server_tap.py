@@ -11,11 +11,14 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from django.db import Error as DatabaseProblem
+from django.db import transaction
 
 from ingestion.capture.binlog.events import BinlogError
+from ingestion.capture.source_counts import HourCounts, news_in
 from ingestion.captures import states
 from ingestion.captures.servers import PlannedCapture, current_plan, is_same_plan
 from ingestion.changelog import ChangelogError, ShutOut
+from ingestion.lake.captured import source_hours
 from ingestion.tapping import tap_leases
 from ingestion.tapping.beginning import Untappable
 from ingestion.tapping.moving import MovePending
@@ -56,6 +59,11 @@ class Session(Protocol):
     def captured(self) -> int: ...
 
     @property
+    def counts(self) -> HourCounts: ...
+
+    def forget_counts_before(self, hour: str) -> None: ...
+
+    @property
     def warnings(self) -> list[str]: ...
 
 
@@ -79,6 +87,7 @@ class ServerTap:
         self._session: Session | None = None
         self._failures, self._open_at, self._opened_at = 0, float("-inf"), 0.0
         self._told_at = float("-inf")
+        self._kept: HourCounts = {}
         self._has_stepped = False
         """The session has: only then it is known that the server sends its binlog."""
 
@@ -173,7 +182,19 @@ class ServerTap:
         self._write(error=text)
 
     def _write(self, **facts: Any) -> None:
+        """What was counted is kept with the word that the server was heard, so whoever sees that has all that was counted before."""
         self._told_at = self._parts.monotonic()
+        if self._session is None or self._session.counts == self._kept:
+            self._tell_lease(**facts)
+            return
+        counts = self._session.counts
+        with transaction.atomic():
+            self._tell_lease(**facts)
+            source_hours.keep_counts(self.server, news_in(counts, self._kept))
+        self._session.forget_counts_before(max(counts, default=""))
+        self._kept = self._session.counts
+
+    def _tell_lease(self, **facts: Any) -> None:
         if not tap_leases.tell(self.server, self._holder, **facts):
             raise LeaseLost(f"Another process taps {self.server} now.")
 

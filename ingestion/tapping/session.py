@@ -11,6 +11,7 @@ from typing import Any
 from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
+from ingestion.capture.source_counts import HourCounts
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import NotCaptured
@@ -22,6 +23,7 @@ from ingestion.captures.servers import PlannedCapture, current_plan
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.lake.captured import source_hours
 from ingestion.models import SchemaSubject
 from ingestion.schemas.captured_versions import CapturedVersions
 from ingestion.tapping import moving, source_server
@@ -144,6 +146,13 @@ class TapSession:
         return len(self.plan) - len(self.stopped)
 
     @property
+    def counts(self) -> HourCounts:
+        return self.tap.counts
+
+    def forget_counts_before(self, hour: str) -> None:
+        self.tap.forget_counts_before(hour)
+
+    @property
     def warnings(self) -> list[str]:
         return [*self.look.warnings, *filter(None, [self.purge_warning]), *self.waits]
 
@@ -202,6 +211,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     stops |= begun.stops
     stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
 
+    keep_stored_counts(server, plan, None if stored is None else stored.counts, now=parts.clock())
     state = _state(server, begun, stored, plan, stops, arrived.keys)
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
@@ -224,6 +234,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
         charsets=look.charsets,
         new_encoder=lambda table: _encoder(server, table, parts.clock),
         observer=session,
+        clock=parts.clock,
         monotonic=parts.monotonic,
         pause=parts.pause,
     )
@@ -333,7 +344,15 @@ def _state(
     left = {topic: load for topic, load in moves.live_topics(server).items() if topic not in planned}
     places = {**begun.places, **{topic: stored.place_of(topic) for topic in left}}
     moved = {topic: load for topic, load in left.items() if stored.moved.get(topic) == load}
-    return TapState(begun.position, stopped, {**stored.keys, **keys}, places, moved)
+    return TapState(begun.position, stopped, {**stored.keys, **keys}, places, moved, stored.counts or {})
+
+
+def keep_stored_counts(
+    server: str, plan: Sequence[PlannedCapture], counts: HourCounts | None, *, now: datetime
+) -> None:
+    """Those of a process that has ended before it told them. Before the changelog says that it is counted from now on."""
+    source_hours.note_counting([each.spec.topic for each in plan], anew=counts is None, now=now)
+    source_hours.keep_counts(server, counts or {})
 
 
 def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from ingestion.capture.source_counts import HourCounts
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.topics.captured_topic import CapturedTopic
 from ingestion.capture.topics.place import TopicPlace, TopicsState, offsets_text, partitions_of, why_cannot_go_on
@@ -27,6 +28,7 @@ from ingestion.tapping.session import (
     forgotten_stops,
     goes_on,
     keep_stops,
+    keep_stored_counts,
     versions_by_topic,
 )
 from ingestion.tapping.source_server import ServerUnreachable
@@ -134,6 +136,13 @@ class TopicsSession:
         return len(self.tap.captured_topics)
 
     @property
+    def counts(self) -> HourCounts:
+        return self.tap.counts
+
+    def forget_counts_before(self, hour: str) -> None:
+        self.tap.forget_counts_before(hour)
+
+    @property
     def warnings(self) -> list[str]:
         return []
 
@@ -165,13 +174,14 @@ def _open(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> Topic
     for each in begun:
         _learn(topics[each.spec.topic], clusters[each.url], looks[each.spec.topic])
 
+    keep_stored_counts(server, plan, stored.counts, now=parts.clock())
     writer.commit([], state.as_json())
     for each in begun:
         _note_begun(server, each, state.places[each.spec.topic], parts.changelog)
     keep_stops(plan, stops, now=parts.clock())
 
     readers = _open_readers(clusters, captured, state)
-    tap = TopicsTap([(reader, own) for reader, own in readers], writer, topics, state)
+    tap = TopicsTap([(reader, own) for reader, own in readers], writer, topics, state, clock=parts.clock)
     ends: dict[tuple[str, str], Mapping[int, int]] = {
         (each.url, each.spec.table): _ends(looks[each.spec.topic]) for each in captured
     }
@@ -233,7 +243,7 @@ def _state(
     plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, _TopicLook], stops: Mapping[str, str]
 ) -> TopicsState:
     """What is not captured just now keeps its place no longer: a capture that is begun again begins anew."""
-    state = TopicsState(stopped=dict(stored.stopped))
+    state = TopicsState(stopped=dict(stored.stopped), counts=stored.counts or {})
     for each in plan:
         topic, look = each.spec.topic, looks[each.spec.topic]
         if not goes_on(each, stops):

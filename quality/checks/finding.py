@@ -1,8 +1,9 @@
-"""What ingestion saw, as a test: so that incidents have one door. The tests come with the first finding of a kind."""
+"""What ingestion saw, as a test: so that incidents have one door. The tests come with the first finding of a kind; those of captured datasets are there before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
@@ -12,13 +13,22 @@ from quality.domain.language.tree.nodes import Name
 LEFT_OUT_KINDS = frozenset({"partition_unreadable", "partition_ahead"})
 """Of rows that are left out; all other partitions go on, so that these block no reader."""
 
+OF_CAPTURES = {
+    "copy_behind": "Changes arrive in time",
+    "messages_unaccounted": "Source = log = table + errors",
+}
+"""What is asked of each captured dataset, at its cadence, whether or not something was ever found."""
+
 
 class FindingCheck:
     category = "ingestion"
     keys = ("finding:",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
-        yield from ()
+        for kind, title in OF_CAPTURES.items() if dataset.is_captured else ():
+            asked = self.definition_of(kind)
+            because = "its changes are captured"
+            yield replace(asked, title=title, cadence=dataset.slas.cadence, because=because, planned=True)
 
     def definition_of(self, kind: str) -> Definition:
         """The test that no finding of `kind` is open. It fails at once: ingestion is sure of what it saw."""

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 from lakehub.catalog.metadata import ColumnType
-from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
-from lakehub.catalog.storages import is_lake
+from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, Feed, FeedKind, LineageEdge
+from lakehub.catalog.storages import is_captured, is_lake
 from lakehub.kernel.partitions import Grain, why_not_summed
 from lakehub.kernel.partitions.form import split_columns
 from quality.domain.generation.business_metrics import BusinessMetric
@@ -50,6 +50,8 @@ class CatalogContext:
     problems: Mapping[int, BadOverride]
     """Why the metrics of a dataset cannot be described; it says so when that one is asked for, and costs no other."""
     grains: Mapping[str, Grain]
+    captured: frozenset[int] = frozenset()
+    """Those of the datasets whose changes come from the log of their source."""
 
 
 def catalog_context(datasets: Collection[Dataset]) -> CatalogContext:
@@ -65,6 +67,7 @@ def catalog_context(datasets: Collection[Dataset]) -> CatalogContext:
         metrics=metrics,
         problems=problems,
         grains=grains,
+        captured=_captured(datasets),
     )
 
 
@@ -145,6 +148,7 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
         rules=around.rules.get(dataset.pk, ()),
         metrics=around.metrics.get(dataset.pk, ()),
         production_calendar=production_calendar(dataset),
+        is_captured=dataset.pk in around.captured,
         not_compared=columns_not_compared(dataset.overrides),
     )
 
@@ -164,6 +168,12 @@ def dataset_facts_or_defaults(dataset: Dataset) -> DatasetFacts:
         plain = copy(dataset)
         plain.overrides = {}
         return dataset_facts(plain, replace(catalog_context([plain]), problems={}))
+
+
+def _captured(datasets: Collection[Dataset]) -> frozenset[int]:
+    feeds = Feed.objects.filter(dataset__in=datasets, dataset__ingested=True, kind=FeedKind.CONNECTION)
+    plugins = feeds.values_list("dataset_id", "connection__plugin")
+    return frozenset(dataset for dataset, plugin in plugins if is_captured(plugin))
 
 
 def _copies(datasets: Collection[Dataset]) -> dict[int, tuple[str, ...]]:

@@ -227,13 +227,14 @@ def test_the_messages_of_an_hour_are_counted(log: Changelog) -> None:
     name = "kafka" if log.config.url.startswith("kafka") else "segments"  # type: ignore[attr-defined]
     topic = EventTopic(name, log.config.url, "trips")  # type: ignore[attr-defined]
     start = NOW - timedelta(hours=2)
-    assert topic.count(start, NOW) == 0
+    assert topic.count(start, NOW) == (0, 0)
     for second, count in ((-1, 1), (0, 2), (-2, 1), (3599, 3), (3601, 1), (3598, 1), (3660, 1)):
         at = start + timedelta(seconds=second)
         writer = replace(log, config=replace(log.config, clock=lambda at=at: at)).writer(f"tap {second}")  # type: ignore[type-var, attr-defined]
         writer.commit(outgoing(*"abc"[:count]) + outgoing(*"abc"[:count], topic=f"trips{ERRORS_SUFFIX}"), {})
     hour = timedelta(hours=1)
-    assert [topic.count(start + number * hour, start + (number + 1) * hour) for number in (-1, 0, 1)] == [4, 12, 4]
+    counts = [topic.count(start + number * hour, start + (number + 1) * hour) for number in (-1, 0, 1)]
+    assert counts == [(4, 0), (12, 0), (4, 0)]
     (partition, *_) = log.reader().bounds("trips")
     bounds = log.reader().bounds("trips")[partition]
     assert topic.logged_at("trips", partition, bounds.next) is None

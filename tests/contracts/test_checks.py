@@ -288,6 +288,16 @@ def test_what_a_person_writes_is_checked() -> None:
         CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="nulls(this.dya) == 0", because="asked")
 
 
+def test_a_captured_dataset_is_asked_whether_its_changes_come_and_are_accounted_for() -> None:
+    """Others get these tests with a first finding."""
+    asked = {each.key: each for each in made(replace(FLIGHTS, is_captured=True)) if each.key.startswith("finding:")}
+    assert {key: (each.title, each.planned, each.cadence) for key, each in asked.items()} == {
+        "finding:copy_behind": ("Changes arrive in time", True, FLIGHTS.slas.cadence),
+        "finding:messages_unaccounted": ("Source = log = table + errors", True, FLIGHTS.slas.cadence),
+    }
+    assert not [each for each in made(FLIGHTS) if each.key.startswith("finding:")]
+
+
 def test_a_finding_fails_at_once() -> None:
     definition = FINDING.definition_of("rows_not_accounted_for")
     assert (definition.key, definition.sustain, definition.title) == (

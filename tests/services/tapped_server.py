@@ -120,6 +120,7 @@ class TappedServer:
                 charsets=self.charsets,
                 new_encoder=self._encoder,
                 observer=self,
+                clock=lambda: datetime.now(UTC),
                 monotonic=time.monotonic,
                 pause=time.sleep,
             )

@@ -36,7 +36,7 @@ class Counting:
 
     commits: list[Any]
 
-    def commit(self, messages: Any, position: Any) -> None:
+    def commit(self, messages: Any, position: Any, at: Any = None) -> None:
         self.commits.append(position)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ingestion.models import TapServer
 from tests.services.foreign_topics import ForeignTopics, foreign_topics
-from tests.services.test_tap_process import holder_process, tap_process, wait_for
+from tests.services.test_tap_process import counted, holder_process, tap_process, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MESSAGES = 20_000
@@ -47,7 +47,8 @@ def test_processes_that_are_killed_lose_no_message_and_repeat_none(
         wait_for(lambda: topics.messages(orders) >= MESSAGES, log)
         assert holder_process() == other
         wait_for(lambda: TapServer.objects.get().caught_up_at is not None, log)
-    assert topics.messages(orders) == MESSAGES
+        wait_for(lambda: counted(orders) >= MESSAGES, log)
+    assert topics.messages(orders) == counted(orders) == MESSAGES
     newest = {number % KEYS: number for number in range(MESSAGES)}
     assert {key[0]: row["n"] for key, row in topics.rows(orders).items()} == newest
     assert "Traceback" not in log.read_text()

@@ -14,9 +14,11 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models import Sum
 
-from ingestion.captures.records import begin_load
-from ingestion.models import TapServer
+from ingestion.captures.records import begin_load, topic_of
+from ingestion.models import SourceHour, TapServer
+from lakehub.catalog.models import Dataset
 from lakehub.setup.artifacts import PROJECT_ROOT
 from tests.polling import scaled, wait_until
 from tests.services.captured_shop import CapturedShop, captured_shop
@@ -58,6 +60,12 @@ def wait_for(holds: Callable[[], bool], log: Path) -> None:
     wait_until(holds, within_s=WITHIN_S, otherwise=lambda: log.read_text(errors="replace")[-3000:])
 
 
+def counted(dataset: Dataset) -> int:
+    """Messages that the rows of its source are, as the taps have counted them."""
+    hours = SourceHour.objects.filter(capture__topic=topic_of(dataset))
+    return int(hours.aggregate(messages=Sum("messages", default=0))["messages"])
+
+
 def holder_process() -> int:
     """0: nobody taps the server."""
     holder = TapServer.objects.values_list("leased_by", flat=True).first() or ""
@@ -84,6 +92,9 @@ def test_another_process_goes_on_where_one_was_killed_and_each_change_is_there_o
         shop.execute("INSERT INTO fares VALUES (5, 0)", "DELETE FROM trips WHERE id = 1")
         wait_for(lambda: shop.messages(trips) == ROWS + 11 and shop.messages(fares) == 1, log)
         wait_for(lambda: shop.capture(riders).is_stopped, log)
+        # What was counted of the source is told a little later, and is what came, although a process was killed within the transaction.
+        wait_for(lambda: counted(trips) >= ROWS + 11 and counted(fares) >= 1, log)
+    assert (counted(trips), counted(fares)) == (ROWS + 11, 1)
     assert shop.rows(trips).keys() == {(number,) for number in range(2, ROWS + 1)}
     assert shop.rows(fares) == {(5,): {"id": 5, "n": 0}}
     assert shop.rows(riders) == {(1,): {"id": 1, "n": 1}}

@@ -33,13 +33,16 @@ class LagRow:
 
 @dataclass(frozen=True)
 class CopyLags:
-    """`counted`: messages in hours of the window that were compared with the log. `differing`: hours that do not add up."""
+    """`counted`: messages in hours of the window that were compared with the log; `sourced`: those of hours in which the rows of the source were counted too. `differing`: hours
+    that do not add up, `missing` of them as the log has other messages than the source's rows are."""
 
     data_center: str
     rows: list[LagRow]
     charts: list[svg.QuantileChart]
     counted: int
+    sourced: int
     differing: int
+    missing: int
 
 
 def capture_lags(dataset: Dataset, *, now: datetime) -> list[CopyLags]:
@@ -53,8 +56,18 @@ def _lags(data_center: str, hours: list[CaptureHour], now: datetime) -> CopyLags
     lags = {hour.start: LagCounts.from_json(hour.lags) for hour in hours}
     compared = [hour for hour in hours if hour.logged is not None and not hour.is_partial]
     rows = [_row(window, _sum(lags, since=hour_at(now) - length)) for window, length in WINDOWS]
-    differing = sum(hour.logged != hour.read for hour in compared)
-    return CopyLags(data_center, rows, _charts(lags, now), sum(hour.logged or 0 for hour in compared), differing)
+    with_source = [hour for hour in compared if hour.source is not None]
+    missing = [hour for hour in with_source if hour.source != hour.logged]
+    unread = [hour for hour in compared if hour.logged != hour.read]
+    return CopyLags(
+        data_center,
+        rows,
+        _charts(lags, now),
+        counted=sum(hour.logged or 0 for hour in compared),
+        sourced=sum(hour.source or 0 for hour in with_source),
+        differing=len({hour.start for hour in (*missing, *unread)}),
+        missing=len(missing),
+    )
 
 
 def _sum(lags: Mapping[datetime, LagCounts], *, since: datetime) -> LagCounts:

@@ -86,6 +86,16 @@ class CapturedCells:
             return
         yield self.event_of(self.cell_of(change.after), transaction)
 
+    def messages_of(self, change: RowChange) -> int:
+        """None of a cell that was purged, or written as it was; one that was changed is put aside."""
+        before, after = change
+        if before is None or after is None:
+            return int(after is not None)
+        try:
+            return int(self.shown(before) != self.shown(after))
+        except ValueError:
+            return 1
+
     def source_column(self, change: RowChange) -> str:
         """Of the cells; empty where it cannot be read."""
         column = None if change.after is None else self._read(change.after).get("column")

@@ -30,6 +30,9 @@ class CapturedRows(Protocol):
         """`number`: of the row, among those of the table in the transaction. Raises UnfitEvent, NotCaptured; ValueError for a value that its column
         cannot have."""
 
+    def messages_of(self, change: RowChange) -> int:
+        """How many it is, one of which may be that the row was put aside: told by the row alone, and not by the events that are made of it."""
+
     def source_column(self, change: RowChange) -> str:
         """The column of the source that changed, of one that changes column by column; else empty."""
 

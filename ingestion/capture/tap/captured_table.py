@@ -112,6 +112,20 @@ class CapturedTable:
             operation = Operation.UPDATE if old_key == new_key else Operation.INSERT
             yield self._event(operation, new_key, after, transaction, number * PARTS + 1)
 
+    def messages_of(self, change: RowChange) -> int:
+        """A row whose key changes is two. One whose key cannot be read is put aside."""
+        before, after = change
+        if before is None or after is None or all(before[name] == after[name] for name in self.record_key):
+            return 1
+        try:
+            return (
+                1
+                if self._key(self._values(before, self.record_key)) == self._key(self._values(after, self.record_key))
+                else PARTS
+            )
+        except ValueError:
+            return 1
+
     def source_column(self, change: RowChange) -> str:
         """Of a source that changes column by column: none, as each change is of the row."""
         return ""

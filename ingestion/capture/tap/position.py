@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingestion.capture.binlog.events import Gtid
+from ingestion.capture.source_counts import HourCounts
 
 _REFERENCE_KEY = struct.Struct(">HQQ")
 _LAST = 2**64 - 1
@@ -66,13 +67,15 @@ def joined(places: Mapping[str, TapPosition]) -> tuple[TapPosition, dict[str, Ta
 class TapState:
     """What a tap keeps in the changelog. `stopped`: by topic the load of the dataset (`CaptureSpec.load`) in which it was stopped: the next one begins
     anew. `places`: by topic, where it is taken up to if that is not `position`: it has come
-    from another server and is farther, or has left this one and waits. `moved`: by topic the load that the tap of another server has taken over."""
+    from another server and is farther, or has left this one and waits. `moved`: by topic the load that the tap of another server has taken over. `counts`: of the messages that the rows up to there are,
+    until they are kept elsewhere; None: nobody has counted."""
 
     position: TapPosition
     stopped: Mapping[str, int] = field(default_factory=dict)
     keys: Keys = field(default_factory=dict)
     places: Mapping[str, TapPosition] = field(default_factory=dict)
     moved: Mapping[str, int] = field(default_factory=dict)
+    counts: HourCounts | None = None
 
     def place_of(self, topic: str) -> TapPosition:
         """Where its changes go on."""
@@ -88,6 +91,7 @@ class TapState:
             "keys": {topic: [load, [*key]] for topic, (load, key) in self.keys.items()},
             "places": {topic: place.as_json() for topic, place in self.places.items()},
             "moved": dict(self.moved),
+            **({} if self.counts is None else {"counts": {hour: dict(of) for hour, of in self.counts.items()}}),
         }
 
     @classmethod
@@ -95,7 +99,8 @@ class TapState:
         """Those of earlier versions say less."""
         keys = {topic: (load, tuple(key)) for topic, (load, key) in stored["keys"].items()}
         places = {topic: TapPosition.from_json(place) for topic, place in stored.get("places", {}).items()}
-        return cls(TapPosition.from_json(stored), stored["stopped"], keys, places, stored.get("moved", {}))
+        moved, counts = stored.get("moved", {}), stored.get("counts")
+        return cls(TapPosition.from_json(stored), stored["stopped"], keys, places, moved, counts)
 
 
 def reference_key(sequence: int, row: int, *, epoch: int = 0) -> bytes:

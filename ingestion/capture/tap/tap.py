@@ -27,6 +27,7 @@ from ingestion.capture.binlog.events import (
 from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.null_instead import encode_or_null
+from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.open_transaction import OpenTransaction
@@ -67,7 +68,7 @@ class _Encoded:
 
 
 class Tap:
-    """`specs`: what is captured. `new_encoder`: for a table of a version. `monotonic`: seconds of a clock that only grows; `pause` waits for seconds.
+    """`specs`: what is captured. `new_encoder`: for a table of a version. `clock`: aware UTC; `monotonic`: seconds of a clock that only grows; `pause` waits for seconds.
 
     A table that cannot be captured any more is stopped, alone, and stays so until its dataset is loaded again. Several datasets may capture one table.
     """
@@ -83,6 +84,7 @@ class Tap:
         charsets: Mapping[int, str],
         new_encoder: Callable[[CapturedRows], Encoder],
         observer: Observer,
+        clock: Callable[[], datetime],
         monotonic: Callable[[], float],
         pause: Callable[[float], None],
     ) -> None:
@@ -92,13 +94,14 @@ class Tap:
         for spec in self._specs:
             self._specs_of[spec.database, spec.table].append(spec)
         self._versions, self._charsets, self._new_encoder, self._observer = versions, charsets, new_encoder, observer
-        self._monotonic, self._pause, self._committed_at = monotonic, pause, monotonic()
+        self._clock, self._monotonic, self._pause, self._committed_at = clock, monotonic, pause, monotonic()
         self._tables: dict[str, _Encoded] = {}
         self._loads = loads = {spec.topic: spec.load for spec in self._specs}
         # What is not captured just now may be again.
         self._stopped = {topic: load for topic, load in start.stopped.items() if loads.get(topic, load) == load}
         self._keys = {topic: key for topic, key in start.keys.items() if loads.get(topic, key[0]) == key[0]}
         self._position, self._places, self._moved = start.position, dict(start.places), start.moved
+        self._source = SourceCounts(start.counts or {})
         self._transaction: OpenTransaction | None = None
         self._passed: set[str] = set()
         """Topics that have taken the transaction already."""
@@ -118,7 +121,7 @@ class Tap:
         for event in self._reader.poll():
             self._take(event)
             if len(self._pending) >= MAX_PENDING or self._pending_bytes >= MAX_PENDING_BYTES:
-                self._commit(len(self._pending), self.position)
+                self._commit(len(self._pending), self.position, with_open=True)
         waits = self._committed_at + MIN_COMMIT_INTERVAL_S - self._monotonic()
         if self._has_moved and (self._reader.is_drained or waits < MIN_COMMIT_INTERVAL_S - MAX_COMMIT_INTERVAL_S):
             self._pause(max(0.0, waits))
@@ -129,19 +132,31 @@ class Tap:
         """One that is open may still be rolled back."""
         transaction = self._transaction
         if transaction is None or transaction.committed:
-            self._commit(len(self._pending), self.position)
+            self._commit(len(self._pending), self.position, with_open=True)
         else:
-            self._commit(transaction.begins_at, self._position)
+            self._commit(transaction.begins_at, self._position, with_open=False)
 
-    def _commit(self, messages: int, position: TapPosition) -> None:
-        """So many of those that wait."""
+    def _commit(self, messages: int, position: TapPosition, *, with_open: bool) -> None:
+        """So many of those that wait. `with_open`: those of the transaction that is open are among them."""
         outgoing, self._pending = self._pending[:messages], self._pending[messages:]
-        places = self._places_beside(position)
-        self._writer.commit(outgoing, TapState(position, self._stopped, self._keys, places, self._moved).as_json())
+        places, at = self._places_beside(position), as_logged(self._clock())
+        counts = self._source.after_commit(at, with_open=with_open)
+        state = TapState(position, self._stopped, self._keys, places, self._moved, counts)
+        self._writer.commit(outgoing, state.as_json(), at)
+        self._source.note_committed(counts, with_open=with_open)
         self._pending_bytes -= _bytes_of(outgoing)
         self._has_moved, self._committed_at = False, self._monotonic()
         if self._transaction is not None:
             self._transaction.note_committed(messages)
+
+    @property
+    def counts(self) -> HourCounts:
+        """How many messages the rows are that were taken, as far as that is committed."""
+        return self._source.hours
+
+    def forget_counts_before(self, hour: str) -> None:
+        """Somebody keeps them."""
+        self._source.forget_before(hour)
 
     @property
     def position(self) -> TapPosition:
@@ -172,8 +187,10 @@ class Tap:
                 self._take_statement(event)
             case Savepoint(name) if self._transaction is not None:
                 self._transaction.savepoints[name] = len(self._pending)
+                self._source.set_savepoint(name)
             case RolledBackTo(name) if self._transaction is not None:
                 self._forget_from(self._transaction.place_of(name))
+                self._source.roll_back(name if name in self._transaction.savepoints else None)
             case End(ending):
                 self._end_transaction(ending)
 
@@ -181,7 +198,7 @@ class Tap:
         _require_domain(self._position.gtid, begin.gtid)
         if self._transaction is not None:
             # The server died while it wrote it: it was rolled back when that came back.
-            self._forget_from(None if self._transaction.committed else self._transaction.begins_at)
+            self._forget_all(self._transaction)
         taken = self._rows_taken(begin.gtid)
         self._transaction = OpenTransaction.begun(begin, taken, begins_at=len(self._pending))
         self._passed = {topic for topic, place in self._places.items() if place.sequence >= begin.gtid.sequence}
@@ -251,7 +268,7 @@ class Tap:
         transaction = self._transaction
         assert transaction is not None
         if ending is not Ending.COMMITTED:
-            self._forget_from(None if transaction.committed else transaction.begins_at)
+            self._forget_all(transaction)
         if ending is Ending.PREPARED:
             for spec in self._specs:
                 if transaction.seen[spec.topic]:
@@ -263,11 +280,16 @@ class Tap:
         self._position = TapPosition(str(transaction.gtid), before=self._position.gtid, at=at)
         self._places = {topic: place for topic, place in self._places.items() if self._is_elsewhere(topic, place)}
         self._transaction, self._has_moved = None, True
+        self._source.end_transaction()
 
     def _is_elsewhere(self, topic: str, place: TapPosition) -> bool:
         """Than at the position: those that have left stay where they were."""
         reached = self._position.sequence
         return topic not in self._loads or place.sequence > reached or (place.sequence == reached and place.begun != "")
+
+    def _forget_all(self, transaction: OpenTransaction) -> None:
+        self._forget_from(None if transaction.committed else transaction.begins_at)
+        self._source.roll_back()
 
     def _forget_from(self, place: int | None) -> None:
         """Messages that were rolled back. None: some of them are committed, and whoever reads them cannot be told otherwise."""
@@ -289,7 +311,9 @@ class Tap:
         assert transaction is not None
         if table is None:
             return
-        topic = spec.topic
+        topic, rows = spec.topic, table.table
+        new = event.changes[max(0, transaction.taken[topic] - transaction.seen[topic]) :]
+        self._source.add(topic, sum(map(rows.messages_of, new)))
         for number, change in enumerate(event.changes, transaction.seen[topic]):
             if number >= transaction.taken[topic]:
                 self._take_row(table, transaction, number, change)
@@ -304,12 +328,20 @@ class Tap:
             self._stop(table.table.spec, str(problem))
             return
         except UnfitEvent as problem:
-            messages = [_rejected(table.table, transaction.gtid, number, change, problem)]
+            messages = [self._rejected(table.table, transaction.gtid, number, change, problem)]
         except ValueError as problem:
             unfit = UnfitEvent(Defect.TYPE, f"A value of the row cannot be read: {problem}")
-            messages = [_rejected(table.table, transaction.gtid, number, change, unfit)]
+            messages = [self._rejected(table.table, transaction.gtid, number, change, unfit)]
         self._pending += messages
         self._pending_bytes += _bytes_of(messages)
+
+    def _rejected(
+        self, rows: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent
+    ) -> Outgoing:
+        """One message, whatever the row would have been."""
+        self._source.add(rows.spec.topic, 1 - rows.messages_of(change))
+        row = _put_aside(rows, gtid, number, change, problem)
+        return Outgoing(rows.spec.topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), row.to_json())
 
     def _encoded(
         self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange
@@ -359,6 +391,7 @@ class Tap:
         if spec.topic not in self._stopped:
             self._stopped[spec.topic] = spec.load
             self._has_moved = True
+            self._source.stop(spec.topic)
             self._observer.table_stopped(spec.topic, reason)
 
 
@@ -394,11 +427,6 @@ def _require_domain(position: str, gtid: Gtid) -> None:
             f"The transaction {gtid} is in another GTID domain than {position}, which was captured last. "
             "Write with one `gtid_domain_id`; then load the datasets of this server again."
         )
-
-
-def _rejected(table: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
-    row = _put_aside(table, gtid, number, change, problem)
-    return Outgoing(table.spec.topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), row.to_json())
 
 
 def _put_aside(table: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> UnencodedRow:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ingestion.capture.source_counts import HourCounts
 from lakehub.source_topics.cluster import Bounds
 
 _EPOCH_BITS = 48
@@ -60,15 +61,18 @@ class TopicsState:
 
     places: dict[str, TopicPlace] = field(default_factory=dict)
     stopped: dict[str, int] = field(default_factory=dict)
+    counts: HourCounts | None = None
+    """Of the messages that were taken, until they are kept elsewhere; None: nobody has counted."""
 
     def as_json(self) -> dict[str, Any]:
         places = {topic: place.as_json() for topic, place in self.places.items()}
-        return {"places": places, "stopped": self.stopped}
+        counted = {} if self.counts is None else {"counts": {hour: dict(of) for hour, of in self.counts.items()}}
+        return {"places": places, "stopped": self.stopped, **counted}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> TopicsState:
         places = {topic: TopicPlace.from_json(place) for topic, place in stored["places"].items()}
-        return cls(places, dict(stored["stopped"]))
+        return cls(places, dict(stored["stopped"]), stored.get("counts"))
 
 
 def offsets_text(offsets: Mapping[int, int]) -> str:

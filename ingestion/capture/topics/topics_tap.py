@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
 from ingestion.capture.topics.captured_topic import CapturedTopic, Received
 from ingestion.capture.topics.place import TopicsState
-from ingestion.changelog import ChangelogError, ChangelogWriter
+from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
 from lakehub.source_topics.messages import TopicMessage
 from lakehub.source_topics.reader import ReachedEnd
 
@@ -23,7 +24,8 @@ class Reader(Protocol):
 
 
 class TopicsTap:
-    """`captured`: by topic of the changelog; each has a place in `state`. `readers`: one for each account, with the topics of the changelog that it reads for."""
+    """`captured`: by topic of the changelog; each has a place in `state`. `readers`: one for each account, with the topics of the changelog that it reads for.
+    `clock`: aware UTC."""
 
     def __init__(
         self,
@@ -31,8 +33,11 @@ class TopicsTap:
         writer: ChangelogWriter,
         captured: Mapping[str, CapturedTopic],
         state: TopicsState,
+        *,
+        clock: Callable[[], datetime],
     ) -> None:
         self._readers, self._writer, self._captured, self.state = readers, writer, captured, state
+        self._clock, self._source = clock, SourceCounts(state.counts or {})
         self._has_moved = self._is_broken = False
         self.newest_at: datetime | None = None
         """Of the messages that were taken."""
@@ -52,8 +57,24 @@ class TopicsTap:
         received = self._received()
         outgoing = [message for topic, each in received.items() for message in self._captured[topic].outgoing(each)]
         if self._has_moved:
-            self._writer.commit(outgoing, self.state.as_json())
+            self._source.end_transaction()
+            self._commit(outgoing)
         self._has_moved = self._is_broken = False
+
+    def _commit(self, outgoing: Sequence[Outgoing]) -> None:
+        at = as_logged(self._clock())
+        self.state.counts = self._source.after_commit(at, with_open=False)
+        self._writer.commit(outgoing, self.state.as_json(), at)
+        self._source.note_committed(self.state.counts, with_open=False)
+
+    @property
+    def counts(self) -> HourCounts:
+        """How many messages were taken, as far as that is committed."""
+        return self._source.hours
+
+    def forget_counts_before(self, hour: str) -> None:
+        """Somebody keeps them."""
+        self._source.forget_before(hour)
 
     def _received(self) -> Mapping[str, list[Received]]:
         """By topic of the changelog."""
@@ -87,6 +108,7 @@ class TopicsTap:
                 self._has_moved = self._has_moved or each.offset > start
                 place.next[each.partition] = max(start, each.offset)
             elif each.offset >= start:
+                self._source.add(own, 1)
                 received[own].append(Received(each, place.sequence(each.partition, each.offset)))
                 place.next[each.partition] = each.offset + 1
                 self._has_moved = True

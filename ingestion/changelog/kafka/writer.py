@@ -74,7 +74,7 @@ class KafkaWriter:
                 latest = message.value
         return None if latest is None else dict(json.loads(latest))
 
-    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
+    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition, at: datetime | None = None) -> None:
         if self._failure is not None:
             raise type(self._failure)(str(self._failure))
         own = Outgoing(self._positions, self.producer.encode(), json.dumps(position).encode())
@@ -83,7 +83,7 @@ class KafkaWriter:
             _check_size(message)
         self._prepare({message.topic for message in addressed})
         with self._failing():
-            written = self._transact([*addressed, own])
+            written = self._transact([*addressed, own], at or self.config.clock())
             self._wait_until_seen(written)
 
     @property
@@ -116,9 +116,9 @@ class KafkaWriter:
                 raise self._failure from problem
             raise
 
-    def _transact(self, messages: Sequence[Outgoing]) -> dict[TopicPartition, int]:
+    def _transact(self, messages: Sequence[Outgoing], at: datetime) -> dict[TopicPartition, int]:
         self._client.begin_transaction()
-        written = self._send(messages)
+        written = self._send(messages, at)
         self._client.commit_transaction(self.cluster.address.timeout_s)
         return written
 
@@ -127,10 +127,10 @@ class KafkaWriter:
         with suppress(KafkaException, SystemError):
             self._client.abort_transaction(min(_ABORT_S, self.cluster.address.timeout_s))
 
-    def _send(self, messages: Sequence[Outgoing]) -> dict[TopicPartition, int]:
+    def _send(self, messages: Sequence[Outgoing], at: datetime) -> dict[TopicPartition, int]:
         """By partition the last offset that was written. Where a message failed, it ends at once: the commit fails then, with the reason."""
         deliveries = _Deliveries()
-        at_ms = (self.config.clock() - _EPOCH) // timedelta(milliseconds=1)
+        at_ms = (at - _EPOCH) // timedelta(milliseconds=1)
         until = monotonic() + self.cluster.address.timeout_s
         for message in messages:
             self._produce(message, at_ms, deliveries, until)

@@ -64,20 +64,20 @@ class SegmentsWriter:
     def position(self) -> ProducerPosition | None:
         return self._mark(Marks.read(self.log.root)).position
 
-    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
+    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition, at: datetime | None = None) -> None:
         try:
-            self._commit(messages, position)
+            self._commit(messages, position, at or self.log.config.clock())
         except OSError as problem:
             raise ChangelogError(
                 f"The changelog at {self.log.root} could not be written ({problem}). What was committed before is there: "
                 "open the producer again, and go on from its position."
             ) from problem
 
-    def _commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
+    def _commit(self, messages: Sequence[Outgoing], position: ProducerPosition, now: datetime) -> None:
         by_topic: dict[str, list[Outgoing]] = defaultdict(list)
         for message in messages:
             by_topic[message.topic].append(message)
-        root, now = self.log.root, self.log.config.clock()
+        root = self.log.root
         with _locked(root):
             marks = Marks.read(root)
             self._mark(marks)

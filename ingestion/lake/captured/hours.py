@@ -14,6 +14,7 @@ from django.db.models import F
 
 from ingestion.domain.lag import LagCounts
 from ingestion.domain.log_moves import LOADED_AT, LOADED_FROM
+from ingestion.lake.captured.source_hours import start_of
 from ingestion.models import CaptureHour, Commit
 from ingestion.spark.tables.timeline import LakeCommit
 from lakehub.catalog.models import DatasetCopy
@@ -52,7 +53,7 @@ def note_move(copy: DatasetCopy, move: Mapping[str, Any], *, now: datetime) -> N
     times = [datetime.fromisoformat(text) if text else now for text in (move.get("from_at"), move.get("upto_at"))]
     first, last = hour_at(min(times) - _CLOCKS_APART), hour_at(max(times if move.get("skipped") else [min(times)]))
     anew = CaptureHour.objects.filter(copy=copy, start__gte=first)
-    anew.update(read=0, logged=None, is_partial=False)
+    anew.update(read=0, logged=None, source=None, is_partial=False)
     _mark_partial(copy, first, last)
 
 
@@ -65,7 +66,7 @@ def _add_lags(commit: Commit, spread: list[int]) -> None:
 
 
 def _add_read(copy: DatasetCopy, by_hour: Mapping[str, int], *, now: datetime) -> None:
-    counts = {datetime.strptime(hour, "%Y-%m-%dT%H").replace(tzinfo=UTC): count for hour, count in by_hour.items()}
+    counts = {start_of(hour): count for hour, count in by_hour.items()}
     recent = {start: count for start, count in counts.items() if start > now - KEPT}
     _make_rows(copy, [*recent])
     for start, count in recent.items():

@@ -1,5 +1,6 @@
-"""What all jobs and looks at a connection may use of its source together, over all processes: places, and rows per second.
+"""What all jobs and looks at the connections of a server may use of it together, over all processes: places, and rows per second.
 
+Connections that name one server share what is taken and paid for there, and each goes by its own limit; one without a limit is not asked, and not counted.
 A place is a lease in the database. Who finds none has a place in the queue, asks again, and is the next when one is free. Rows are paid for
 after they were read: each piece moves on the time until when the source is paid for, and whoever has read it waits until then.
 """
@@ -18,6 +19,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Now
 
+from ingestion.captures.servers import server_of
 from ingestion.models import JobKind, JobRun, SourcePlace, SourceQuota
 from ingestion.runs.job_specs import is_landed_feed
 from ingestion.runs.leases import LEASE_DURATION, lease_end
@@ -25,6 +27,7 @@ from ingestion.runs.source_use import paused_runs
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options
 from lakehub.catalog.models import Connection, DatasetCopy
+from lakehub.source_databases.urls import UnusableUrl
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ MAX_DEBT = timedelta(minutes=1)
 CATCH_UP = timedelta(seconds=1)
 """What was not read meanwhile may be caught up for so long."""
 _MAX_NAMED = 5
+_LONGEST_SERVER = 1000
 _MORE_PLACES = "Raise `max_connections` of the connection, or load less at once."
 _MORE_ROWS = "Raise `rows_per_s` of the connection, or load less at once."
 
@@ -66,16 +70,28 @@ def connection_of(run: JobRun) -> Connection | None:
     return feed.connection if feed is not None and reads else None
 
 
+def server_read_by(connection: Connection) -> str:
+    """`host:port` as the URL names it, of a Kafka all of them; what is on no server is its connection's alone."""
+    try:
+        server = server_of(connection.url)
+    except UnusableUrl:
+        server = ""
+    has_host = server != "" and not server.startswith(":")
+    return server[:_LONGEST_SERVER] if has_host else f"connection {connection.pk}"
+
+
 def take_place(run: JobRun, worker: str) -> Crowded | None:
     """None: it has one, or its connection has no limit. It has to be renewed and released."""
     connection = connection_of(run)
     if connection is None or connection.max_connections is None:
         return None
     with transaction.atomic():
-        # Whoever takes a place of this connection waits here. What a person has changed since the run was read counts too.
-        locked = Connection.objects.select_for_update(no_key=True).get(pk=connection.pk)
-        own = _own_place(run, locked, worker)
-        others = SourcePlace.objects.filter(connection=locked).exclude(pk=own.pk)
+        # Whoever takes a place of this server waits here. What a person has changed since the run was read counts too.
+        server = server_read_by(connection)
+        _lock(server)
+        locked = Connection.objects.get(pk=connection.pk)
+        own = _own_place(run, locked, server, worker)
+        others = SourcePlace.objects.filter(server=server).exclude(pk=own.pk)
         taken = others.filter(leased_until__gte=Now())
         is_ahead = Q(asked_at__lt=own.asked_at) | Q(asked_at=own.asked_at, pk__lt=own.pk)
         ahead = others.filter(is_ahead, leased_until=None, seen_at__gte=Now() - SILENCE)
@@ -117,7 +133,7 @@ def take_turn(run: JobRun, worker: str, *, waits: timedelta) -> Crowded | None:
     `waits`: since it asked for this turn for the first time. No row keeps that for those who wait until the rows of others are paid for.
     """
     connection = connection_of(run)
-    if connection is not None and connection.rows_per_s is not None and (wait := _time_until_paid(connection.pk)):
+    if connection is not None and connection.rows_per_s is not None and (wait := _time_until_paid(connection)):
         why = f"waits for the connection `{connection.name}`: others use up its {connection.rows_per_s:,} rows a second"
         return Crowded(why, waits, wait, _MORE_ROWS)
     return take_place(run, worker)
@@ -127,7 +143,7 @@ def end_turn(run: JobRun, worker: str, rows: int) -> None:
     """The look has read so many."""
     connection = connection_of(run)
     if connection is not None and connection.rows_per_s is not None and rows:
-        pay_for_rows(connection.pk, rows)
+        pay_for_rows(connection, rows)
     if needs_place(run):
         release_place(run, worker)
 
@@ -160,15 +176,13 @@ def release_all_places(worker: str) -> None:
     SourcePlace.objects.filter(leased_by=worker).delete()
 
 
-def pay_for_rows(connection: int, rows: int) -> timedelta:
+def pay_for_rows(connection: Connection, rows: int) -> timedelta:
     """`rows` were read there, and count as those of MAX_DEBT at most; how long to wait before more is read. Zero where there is no limit."""
     with transaction.atomic():
-        rate = Connection.objects.values_list("rows_per_s", flat=True).get(pk=connection)
+        rate = Connection.objects.values_list("rows_per_s", flat=True).get(pk=connection.pk)
         if rate is None:
             return timedelta()
-        unpaid = {"paid_until": Now() - CATCH_UP, "rows_per_s": rate}
-        SourceQuota.objects.get_or_create(connection_id=connection, defaults=unpaid)
-        quotas = SourceQuota.objects.select_for_update().filter(connection=connection)
+        quotas = _lock(server_read_by(connection))
         owed, now = _owed(quotas, rate)
         owed = max(owed, -CATCH_UP) + min(timedelta(seconds=rows / rate), MAX_DEBT)
         quotas.update(paid_until=now + owed, rows_per_s=rate)
@@ -180,7 +194,7 @@ class RunGuidance:
     """What the job of a run is told, out of this process. A `contract.guidance.Guidance`."""
 
     copy: DatasetCopy
-    connection: int | None
+    connection: Connection | None
     _paid_rows: int = field(default=0, init=False)
     _reads_on_at: float = field(default=0.0, init=False)
 
@@ -200,20 +214,30 @@ class RunGuidance:
 
 
 def guidance_of(run: JobRun) -> RunGuidance:
-    connection = connection_of(run)
-    return RunGuidance(run.copy, None if connection is None else connection.pk)
+    return RunGuidance(run.copy, connection_of(run))
 
 
-def _time_until_paid(connection: int) -> timedelta:
+def _time_until_paid(connection: Connection) -> timedelta:
     """By the limit as it is now."""
-    quotas = SourceQuota.objects.filter(connection=connection)
-    rate = quotas.values_list("connection__rows_per_s", flat=True).first()
+    quotas = SourceQuota.objects.filter(server=server_read_by(connection))
+    if not quotas.exists():
+        return timedelta()
+    rate = Connection.objects.values_list("rows_per_s", flat=True).filter(pk=connection.pk).first()
     return timedelta() if rate is None else max(_owed(quotas, rate)[0], timedelta())
 
 
-def _own_place(run: JobRun, connection: Connection, worker: str) -> SourcePlace:
-    SourcePlace.objects.filter(Q(seen_at__lt=Now() - FORGOTTEN_AFTER) | ~Q(connection=connection), run=run).delete()
-    asked = {"connection": connection, "leased_by": worker, "asked_at": Now(), "seen_at": Now()}
+def _lock(server: str) -> QuerySet[SourceQuota]:
+    """Until the transaction ends. Nothing is owed there where nobody has read yet."""
+    SourceQuota.objects.get_or_create(server=server, defaults={"paid_until": Now() - CATCH_UP, "rows_per_s": 1})
+    quotas = SourceQuota.objects.filter(server=server)
+    quotas.select_for_update().get()
+    return quotas
+
+
+def _own_place(run: JobRun, connection: Connection, server: str, worker: str) -> SourcePlace:
+    elsewhere = ~Q(connection=connection) | ~Q(server=server)
+    SourcePlace.objects.filter(Q(seen_at__lt=Now() - FORGOTTEN_AFTER) | elsewhere, run=run).delete()
+    asked = {"connection": connection, "server": server, "leased_by": worker, "asked_at": Now(), "seen_at": Now()}
     SourcePlace.objects.get_or_create(run=run, defaults=asked)
     SourcePlace.objects.filter(run=run).update(seen_at=Now(), leased_by=worker, leased_until=None)
     return SourcePlace.objects.get(run=run)

@@ -42,6 +42,8 @@ class DatasetFacts:
     metrics: tuple[BusinessMetric, ...] = ()
     production_calendar: ProductionCalendar | None = None
     """When its partitions are produced, where not all are."""
+    is_captured: bool = False
+    """Its changes come from the log of its source."""
     not_compared: tuple[str, ...] = ()
     """Columns that each data center writes for itself: they differ between copies, and that is right."""
 

@@ -81,8 +81,18 @@ def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client)
     assert areas.count("M") == 3
     assert "All of 20 messages of the changelog that were counted in 7 days are in commits" in text
     assert ('<td class="num">30</td>' in text, "2 min" in text) == (True, True)
-    CaptureHour.objects.filter(start=start - HOUR).update(logged=11)
-    assert "In 1 hour of 7 days" in page.get("/datasets/trips/ingestion").content.decode()
+    CaptureHour.objects.filter(start=start - HOUR).update(source=10)
+    sourced = "are in commits; the tap has counted 10 of them at the source."
+    assert sourced in page.get("/datasets/trips/ingestion").content.decode()
+    CaptureHour.objects.filter(start=start - HOUR).update(logged=11, read=11)
+    lacks = "In 1 hour of 7 days the changelog has other messages than the source's rows are."
+    assert lacks in page.get("/datasets/trips/ingestion").content.decode()
+    CaptureHour.objects.filter(start=start - 2 * HOUR).update(read=9)
+    both = "In 2 hours of 7 days the changelog has other messages than the source's rows are, or than the commits have read."
+    assert both in page.get("/datasets/trips/ingestion").content.decode()
+    CaptureHour.objects.update(source=None)
+    read = "In 1 hour of 7 days the changelog has other messages than the commits have read."
+    assert read in page.get("/datasets/trips/ingestion").content.decode()
 
 
 def test_a_dataset_that_is_read_by_its_cursor_has_no_such_card(page: Client) -> None:

@@ -125,7 +125,7 @@ def test_a_difference_is_told_with_the_hour(copy: DatasetCopy, read: dict[str, i
     count()
     finding = Finding.objects.get(kind="messages_unaccounted", cleared_at=None)
     assert f"2026-11-17 11:00 UTC: 2 logged, {read.get('11', 0)} read" in finding.detail["message"]
-    assert finding.detail["hours"] == [[(TEN + HOUR).isoformat(), 2, read.get("11", 0)]]
+    assert finding.detail["hours"] == [[(TEN + HOUR).isoformat(), 2, read.get("11", 0), None]]
 
 
 def test_an_hour_is_counted_when_the_copy_has_read_on_from_it(copy: DatasetCopy) -> None:

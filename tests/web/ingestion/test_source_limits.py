@@ -259,7 +259,7 @@ def test_a_limit_that_is_changed_holds_for_what_was_read_before(planes: JobRun, 
     crowded = turn(fresh(crews))
     assert crowded is None or crowded.retry_after <= timedelta(seconds=1)
     # It is owed once: paying for more does not count the old rows at the old rate again.
-    assert source_limits.pay_for_rows(Connection.objects.get(name="ops").pk, 20_000) < timedelta(seconds=4)
+    assert source_limits.pay_for_rows(Connection.objects.get(name="ops"), 20_000) < timedelta(seconds=4)
 
 
 @pytest.mark.slow
@@ -276,3 +276,55 @@ def test_over_processes_no_more_rows_are_read_in_a_second_than_may_be(tmp_path: 
     began, ended = min(at for at, _ in spent), max(at for _, at in spent)
     assert len(spent) == 3 * 10
     assert 200 * (ended - began + 1.0) >= 3 * 10 * 20
+
+
+def of_server(name: str, url: str, *, places: int | None = None, rows: int | None = None) -> JobRun:
+    """A run that reads a connection of its own."""
+    connection = given.connection(f"to-{name}", url, plugin="mysql")
+    limit_connection(connection, rows_per_s=rows, max_connections=places, actor="ana", now=NOW)
+    dataset = given.dataset(name)
+    given.feed(dataset, connection=connection)
+    run = given.run(given.copy_of(dataset), JobKind.INCREMENTAL, JobState.QUEUED, started_at=None, ended_at=None)
+    return fresh(run)
+
+
+@pytest.mark.django_db
+def test_connections_that_name_one_server_share_its_places() -> None:
+    """Whoever logs in there, to whichever database; each goes by its own limit. Another port is another server."""
+    first = of_server("first", "mysql://one:a@db.example.org/ops", places=2)
+    second = of_server("second", "mysql://two:b@DB.example.org:3306/shop", places=2)
+    narrow = of_server("narrow", "mysql://three:c@db.example.org:3306/shop", places=1)
+    other = of_server("other", "mysql://one:a@db.example.org:3307/ops", places=1)
+    assert source_limits.take_place(first, "host:1:a") is None
+    crowded = source_limits.take_place(narrow, "host:2:b")
+    assert crowded is not None
+    assert "1 of 1 places are taken: incremental run" in crowded.why
+    assert "first@dc1" in crowded.why
+    assert source_limits.take_place(other, "host:3:c") is None
+    assert source_limits.take_place(second, "host:4:d") is not None, "narrow was first"
+    source_limits.release_place(narrow, "host:2:b")
+    assert source_limits.take_place(second, "host:4:d") is None
+    source_limits.release_place(first, "host:1:a")
+    assert source_limits.take_place(narrow, "host:2:b") is not None
+
+
+@pytest.mark.django_db
+def test_connections_that_name_one_server_share_its_rows_per_second() -> None:
+    first = of_server("first", "mysql://one:a@db.example.org:3306/ops", rows=1_000)
+    second = of_server("second", "mysql://two:b@db.example.org/shop", rows=2_000)
+    other = of_server("other", "mysql://one:a@another.example.org/ops", rows=1_000)
+    assert not source_limits.guidance_of(first).may_read_on(10_000)
+    waits = [turn(run) for run in (first, second, other)]
+    seconds = [0 if each is None else round(each.retry_after.total_seconds()) for each in waits]
+    assert seconds == [9, 5, 0] or seconds == [9, 4, 0], "the rows that are owed, at the rate of each"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("plugin", "url"), [("sql", "sqlite:////data/ops.db"), ("files", "file:///data"), ("sql", "no URL at all")]
+)
+def test_what_is_on_no_server_is_its_connections_alone(plugin: str, url: str) -> None:
+    connections = [given.connection(name, url, plugin=plugin) for name in ("one", "two")]
+    assert [source_limits.server_read_by(each) for each in connections] == [
+        f"connection {each.pk}" for each in connections
+    ]

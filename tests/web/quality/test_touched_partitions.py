@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ingestion.models import Finding, TouchedPartition
+from lakehub.catalog.models import Feed
 from lakehub.kernel.interval import EVERYTHING
 from quality.execution import claims, ingestion_findings, worker
 from quality.generation import custom_tests
@@ -247,6 +248,29 @@ def test_a_finding_fails_at_once_and_passes_when_it_is_cleared(world: World) -> 
     unit.refresh_from_db()
     assert (unit.verdict, [flip.becomes for flip in unit.flips.order_by("pk")]) == ("pass", ["fail", "pass"])
     assert ingestion_findings.observe_findings(now=NOW + HOUR) == 0
+
+
+def test_a_captured_dataset_is_asked_before_anything_is_found(world: World) -> None:
+    """Its test is the one that fails at once when something is, and passes when it is over; it goes when the dataset is captured no more."""
+    tapped = factories.connection("tapped", "mysql://reader:hunter2@db/ops", plugin="mysql")
+    (was,) = Feed.objects.filter(dataset=world.flights).values_list("connection", flat=True)
+    Feed.objects.filter(dataset=world.flights).update(connection=tapped)
+    world.monitored()
+    for kind in ("copy_behind", "messages_unaccounted"):
+        assert world.unit(f"finding:{kind}").verdict == "pass"
+    raised = finding(world, kind="messages_unaccounted", start=EVERYTHING.start, end=EVERYTHING.end)
+    ingestion_findings.observe_findings(now=NOW + MINUTE)
+    assert world.unit("finding:messages_unaccounted").verdict == "fail"
+    later = NOW + DAY
+    world.run(later)
+    assert world.unit("finding:messages_unaccounted").latest_outcome == "fail"
+    Finding.objects.filter(pk=raised.pk).update(cleared_at=later + MINUTE)
+    ingestion_findings.observe_findings(now=later + MINUTE)
+    assert world.unit("finding:messages_unaccounted").verdict == "pass"
+    assert QualityTest.objects.filter(key="finding:messages_unaccounted").count() == 1
+    Feed.objects.filter(dataset=world.flights).update(connection=was)
+    world.monitored(later)
+    assert QualityTest.objects.get(key="finding:messages_unaccounted").retired_at == later
 
 
 def test_a_finding_over_everything_has_a_unit_too(world: World) -> None:

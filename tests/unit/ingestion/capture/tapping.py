@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ingestion.capture.binlog.column_changes import ColumnChange
@@ -78,6 +78,8 @@ class Log:
     """Whole commits only, as every changelog has them."""
 
     messages: list[Outgoing] = field(default_factory=list)
+    logged_at: list[datetime] = field(default_factory=list)
+    """Of each message."""
     stored: ProducerPosition | None = None
     commits: int = 0
     fails: bool = False
@@ -85,10 +87,11 @@ class Log:
     def position(self) -> ProducerPosition | None:
         return self.stored
 
-    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
+    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition, at: datetime | None = None) -> None:
         if self.fails:
             raise OSError("the disk is full")
         self.messages += messages
+        self.logged_at += [at or NOW] * len(messages)
         self.stored, self.commits = position, self.commits + 1
 
 
@@ -162,6 +165,11 @@ class Tapping:
     at: float = 0.0
     """Seconds, for the tap; each look at them takes `look_s`."""
     look_s: float = 0.0
+    wall_s: float = 0.0
+    """So far the wall's clock goes on with each commit."""
+
+    def clock(self) -> datetime:
+        return NOW + timedelta(seconds=self.wall_s * self.log.commits)
 
     def monotonic(self) -> float:
         self.at += self.look_s
@@ -186,6 +194,7 @@ class Tapping:
             charsets={UTF8: "utf8mb4"},
             new_encoder=self._encoder,
             observer=self,
+            clock=self.clock,
             monotonic=self.monotonic,
             pause=lambda seconds: None,
         )

@@ -101,6 +101,7 @@ def test_a_process_that_knows_another_table_goes_on_within_a_transaction() -> No
         "at": "",
         "places": {},
         "moved": {},
+        "counts": {"2026-11-26T12": {"trips": 2}},
     }
     tapping.run()
     assert (keys(tapping.events()), keys(tapping.events("riders"))) == ([1, 2, 4], [3])

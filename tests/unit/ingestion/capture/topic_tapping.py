@@ -93,13 +93,14 @@ class TopicTapping:
 
     def tap(self, place: TopicPlace | None = None) -> TopicsTap:
         """Another process, from where the one before was."""
-        place = place or self.place()
+        place, log = place or self.place(), self.writer or self.log
         reader = self.topic.reader(place.next)
         return TopicsTap(
             [(reader, frozenset({ORDERS}))],
-            self.writer or self.log,
+            log,
             {ORDERS: self.captured()},
-            TopicsState({ORDERS: place}),
+            TopicsState({ORDERS: place}, counts=(log.position() or {}).get("counts")),
+            clock=lambda: NOW,
         )
 
     def take(self, place: TopicPlace | None = None) -> None:

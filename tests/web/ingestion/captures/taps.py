@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from ingestion.capture.source_counts import HourCounts
 from ingestion.captures.records import capture_of
 from ingestion.captures.servers import PlannedCapture, captures_by_server
 from ingestion.models import TapServer
@@ -43,9 +44,15 @@ class FakeSession:
         default_factory=lambda: {"file": "binlog.000007", "offset": 4, "begun": "", "taken": {}}
     )
 
+    counts: HourCounts = field(default_factory=dict)
+    forgotten: str = ""
+
     @property
     def captured(self) -> int:
         return len(self.plan)
+
+    def forget_counts_before(self, hour: str) -> None:
+        self.forgotten = hour
 
     def step(self) -> None:
         self.world.at += 2.0

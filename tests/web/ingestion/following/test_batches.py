@@ -160,7 +160,7 @@ def test_looks_and_batches_keep_to_the_limits_of_their_connection(shop: Shop) ->
     process.give_back()
     assert (len(shop.specs), SourcePlace.objects.count(), the_run().error) == (1, 0, "")
     connections.update(max_connections=None, rows_per_s=1)
-    source_limits.pay_for_rows(job.copy.dataset.feed.connection.pk, 1_000)
+    source_limits.pay_for_rows(job.copy.dataset.feed.connection, 1_000)
     process = follower(shop.worker())
     shop.change()
     shop.steps(process, 2)
@@ -173,7 +173,7 @@ def test_a_look_that_waits_until_the_rows_of_others_are_paid_for_says_so_and_fai
     process = follower(shop.worker(), monotonic=lambda: passed[0])
     process.step()
     connections.update(rows_per_s=1)
-    source_limits.pay_for_rows(connections.get().pk, 1_000)
+    source_limits.pay_for_rows(connections.get(), 1_000)
     steps_in_an_hour = 60
     for minute in range(steps_in_an_hour):
         passed[0] += 60.0
