@@ -11,6 +11,7 @@ from rest_framework import serializers
 from ingestion.lake import error_rows, readers
 from ingestion.models import BlockedInput, Commit, JobKind, JobRun, ReaderPosition
 from ingestion.runs import job_runs
+from ingestion.runs.source_use.kept_loads import KeptLoad
 from lakehub.accounts.permissions import teams_permitting
 from lakehub.catalog.datasets.changes import MAX_REASON_LENGTH
 from lakehub.catalog.models import DatasetCopy
@@ -159,6 +160,26 @@ class RebuildSerializer(serializers.Serializer[Any]):
     accepted_by = serializers.CharField(source="rebuild.accepted_by")
     copies = BuiltCopySerializer(many=True)
     left_tables = LeftTableSerializer(many=True)
+
+
+class KeptLoadSerializer(serializers.Serializer[KeptLoad]):
+    uri = serializers.CharField()
+    run = serializers.IntegerField(allow_null=True, help_text="That began the load; null: it is not known any more.")
+    is_whole = serializers.BooleanField(help_text="All rows are there: `from_chunks` can load them again.")
+    rows = serializers.IntegerField(
+        allow_null=True, help_text="Null: the load is not whole, and goes on with what is there."
+    )
+    written_at = serializers.DateTimeField(help_text="When its newest file was written.")
+    kept_until = serializers.DateTimeField(allow_null=True, help_text="At least; null: until a load has ended.")
+
+
+class RawChunkPlaceSerializer(serializers.Serializer[Any]):
+    """Where the raw chunks of a copy lie: a folder for each load."""
+
+    data_center = serializers.CharField()
+    uri = serializers.CharField()
+    loads = KeptLoadSerializer(many=True, help_text="Newest first.")
+    problem = serializers.CharField(help_text="Why the folder cannot be read; empty: it can.")
 
 
 class RequestedDropsSerializer(serializers.Serializer[Any]):
