@@ -14,7 +14,7 @@ from ingestion.capture.binlog_files import Place
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import NotCaptured
-from ingestion.capture.tap.position import Keys, TapState
+from ingestion.capture.tap.position import KnownTables, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
@@ -202,7 +202,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     stops |= begun.stops
     stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
 
-    state = _state(server, begun, stored, plan, stops, arrived.keys)
+    state = _state(server, begun, stored, plan, stops, arrived.known)
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
     _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid)
@@ -324,7 +324,7 @@ def _state(
     stored: TapState | None,
     plan: Sequence[PlannedCapture],
     stops: Mapping[str, str],
-    keys: Keys,
+    known: KnownTables,
 ) -> TapState:
     """Those whose connections lead elsewhere by now wait where they are, for the server that they lead to."""
     stored = stored if stored is not None else TapState(begun.position)
@@ -333,7 +333,7 @@ def _state(
     left = {topic: load for topic, load in moves.live_topics(server).items() if topic not in planned}
     places = {**begun.places, **{topic: stored.place_of(topic) for topic in left}}
     moved = {topic: load for topic, load in left.items() if stored.moved.get(topic) == load}
-    return TapState(begun.position, stopped, {**stored.keys, **keys}, places, moved)
+    return TapState(begun.position, stopped, {**stored.known, **known}, places, moved)
 
 
 def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None:
