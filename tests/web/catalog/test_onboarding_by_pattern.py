@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,8 +13,9 @@ from lakehub.accounts.models import Role
 from lakehub.catalog.metadata import ColumnMetadata, ColumnType, MetadataUnavailable, StorageUnreachable, TableMetadata
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.catalog.onboarding import by_pattern
-from lakehub.catalog.onboarding.bulk import OnboardingSelection, OnboardingStatus
+from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
 from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.storages.sql.mysql import MySqlStorage
 from lakehub.kernel.errors import Refused
 from tests import factories as make
@@ -158,6 +159,46 @@ def test_what_is_missing_is_told(shop: Connection, client: Client, body: dict[st
     assert why in answer.content.decode()
     assert "hunter2" not in answer.content.decode()
     assert not Dataset.objects.exists()
+
+
+def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
+    shop: Connection, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make.member(person := make.user("ana"), shop.team, Role.OWNER)
+    client.force_login(person)
+    form = {"connection": "shop", "tables": "sales_*", "team": shop.team.name, "tier": "2", "data_centers": ["dc1"]}
+    assert 'href="/onboard-tables?connection=shop"' in client.get("/onboarding?connection=shop").content.decode()
+    text = client.get("/onboard-tables", form).content.decode()
+    assert all(fact in text for fact in ("2 tables to onboard", "key order_id, line", "has no primary key", "Left out"))
+    assert not Dataset.objects.exists()
+    asked = list[tuple[str, ...]]()
+
+    def onboard(requests: Sequence[OnboardingRequest], **facts: Any) -> list[OnboardingLine]:
+        asked.append(tuple(request.table for request in requests))
+        return [OnboardingLine("sales_lines", OnboardingStatus.REFUSED, {"table": "<b>It</b> is `a view`."})]
+
+    monkeypatch.setattr("frontend.screens.onboarding.many_views.onboard_many", onboard)
+    text = client.post("/onboard-tables", form).content.decode()
+    assert asked == [("sales_lines", "sales_orders")]
+    assert ("What became of each" in text, "&lt;b&gt;It&lt;/b&gt; is" in text, "<b>It" in text) == (True, True, False)
+    for wrong, why in ({"tables": "x"}, "No table is called like"), ({"tier": "9"}, "Choose a tier"):
+        answer = client.post("/onboard-tables", {**form, **wrong})
+        assert (answer.status_code, why in answer.content.decode()) == (422, True)
+    assert len(asked) == 1
+
+
+def test_the_page_is_for_owners_of_the_connections_team(shop: Connection, client: Client) -> None:
+    make.member(person := make.user("eve"), make.team("others"), Role.OWNER)
+    client.force_login(person)
+    for team in ("others", shop.team.name):
+        form = {"connection": "shop", "tables": "sales_*", "team": team, "tier": "2"}
+        assert {client.get("/onboard-tables", form).status_code, client.post("/onboard-tables", form).status_code} == {
+            404
+        }
+    make.member(person, shop.team, Role.OWNER)
+    make.team("third")
+    form = {"connection": "shop", "tables": "sales_*", "team": "third", "tier": "2"}
+    assert {client.get("/onboard-tables", form).status_code, client.post("/onboard-tables", form).status_code} == {403}
 
 
 def test_the_command_needs_what_tables_do_not_say(shop: Connection) -> None:
