@@ -18,6 +18,7 @@ SCREENS = (
     "home",
     "incident",
     "incidents",
+    "loads",
     "metrics",
     "onboarding",
     "positions",

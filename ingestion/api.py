@@ -18,6 +18,7 @@ from ingestion.models import Commit, JobKind, JobRun, ReaderPosition
 from ingestion.runs import blocked_inputs, failed_runs, job_runs, rebuilds
 from ingestion.runs.job_specs import error_table_uri
 from ingestion.runs.replays.row_choice import RowChoice, request_replay
+from ingestion.runs.source_use.kept_loads import raw_chunk_places
 from ingestion.serializers import (
     CommitSerializer,
     ErrorCountsSerializer,
@@ -28,6 +29,7 @@ from ingestion.serializers import (
     JobRunRequestSerializer,
     JobRunSerializer,
     PauseRequestSerializer,
+    RawChunkPlaceSerializer,
     ReaderPositionSerializer,
     ReaderSerializer,
     RebuildSerializer,
@@ -76,6 +78,16 @@ class JobRunList(ListAPIView[JobRun]):
         actor = request.user.get_username()
         run = job_runs.request_run(copy, values["kind"], values["params"], asked_by=actor, now=wiring.clock.now())
         return Response(_shown_run(run, request), status.HTTP_201_CREATED)
+
+
+class RawChunkList(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read"}
+
+    @extend_schema(operation_id="datasets_raw_chunks", responses=RawChunkPlaceSerializer(many=True))
+    def get(self, request: Request, name: str) -> Response:
+        """By copy, where the raw chunks of its loads lie and until when they are kept. None where the source is not one whose chunks land."""
+        places = raw_chunk_places(live_dataset(name), ahead=wiring.clock.ahead())
+        return Response(RawChunkPlaceSerializer(places, many=True).data)
 
 
 class StartRun(APIView):

@@ -10,6 +10,8 @@ from rest_framework import serializers
 
 from ingestion.lake import error_rows, readers
 from ingestion.models import BlockedInput, Commit, JobKind, JobRun, ReaderPosition
+from ingestion.runs import job_runs
+from ingestion.runs.source_use.kept_loads import KeptLoad
 from lakehub.accounts.permissions import teams_permitting
 from lakehub.catalog.datasets.changes import MAX_REASON_LENGTH
 from lakehub.catalog.models import DatasetCopy
@@ -18,6 +20,9 @@ SHOWS_KEYS = {"shows_keys": True}
 """The context of JobRunSerializer for the operator at the terminal."""
 _JSON_OBJECT = {"type": "object", "additionalProperties": {}}
 _PARAMS = "What the run was asked for. The `keys` of a delete are for members of the owning team."
+_TIME_LEFT = (
+    "Seconds that the phase of a run at work still takes, counted from `progress_at`; null where that is not known."
+)
 _REPORT = "What the job reported, without its checkpoint. `output.examples` names records by their keys: for members of the owning team."
 
 
@@ -39,6 +44,7 @@ class JobRunSerializer(serializers.ModelSerializer[JobRun]):
 
     dataset = serializers.CharField(source="copy.dataset.name", read_only=True)
     data_center = serializers.CharField(source="copy.data_center.name", read_only=True)
+    time_left_s = serializers.SerializerMethodField(help_text=_TIME_LEFT)
     params = serializers.SerializerMethodField(help_text=_PARAMS)
     report = serializers.SerializerMethodField(help_text=_REPORT)
     blocked_by = BlockedInputSerializer(many=True, read_only=True)
@@ -60,6 +66,7 @@ class JobRunSerializer(serializers.ModelSerializer[JobRun]):
             "ended_at",
             "progress",
             "progress_at",
+            "time_left_s",
             "report",
             "error",
             "waits_since",
@@ -68,6 +75,10 @@ class JobRunSerializer(serializers.ModelSerializer[JobRun]):
             "regardless_why",
         ]
         read_only_fields = fields
+
+    def get_time_left_s(self, run: JobRun) -> int | None:
+        left = job_runs.time_left(run)
+        return None if left is None else round(left.total_seconds())
 
     @extend_schema_field(_JSON_OBJECT)
     def get_params(self, run: JobRun) -> dict[str, Any]:
@@ -149,6 +160,26 @@ class RebuildSerializer(serializers.Serializer[Any]):
     accepted_by = serializers.CharField(source="rebuild.accepted_by")
     copies = BuiltCopySerializer(many=True)
     left_tables = LeftTableSerializer(many=True)
+
+
+class KeptLoadSerializer(serializers.Serializer[KeptLoad]):
+    uri = serializers.CharField()
+    run = serializers.IntegerField(allow_null=True, help_text="That began the load; null: it is not known any more.")
+    is_whole = serializers.BooleanField(help_text="All rows are there: `from_chunks` can load them again.")
+    rows = serializers.IntegerField(
+        allow_null=True, help_text="Null: the load is not whole, and goes on with what is there."
+    )
+    written_at = serializers.DateTimeField(help_text="When its newest file was written.")
+    kept_until = serializers.DateTimeField(allow_null=True, help_text="At least; null: until a load has ended.")
+
+
+class RawChunkPlaceSerializer(serializers.Serializer[Any]):
+    """Where the raw chunks of a copy lie: a folder for each load."""
+
+    data_center = serializers.CharField()
+    uri = serializers.CharField()
+    loads = KeptLoadSerializer(many=True, help_text="Newest first.")
+    problem = serializers.CharField(help_text="Why the folder cannot be read; empty: it can.")
 
 
 class RequestedDropsSerializer(serializers.Serializer[Any]):

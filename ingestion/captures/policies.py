@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from lakehub.catalog.datasets.feed_options import MISFIT_IS_NULL, ON_MISFIT, ON_TRUNCATE, TRUNCATE_IS_APPLIED
+from lakehub.catalog.datasets.feed_options import (
+    DROP_IS_APPLIED,
+    MISFIT_IS_NULL,
+    NARROWING_STOPS,
+    ON_DROP,
+    ON_MISFIT,
+    ON_NARROWING,
+    ON_TRUNCATE,
+    TRUNCATE_IS_APPLIED,
+)
 from lakehub.catalog.models import Feed
 
 
@@ -20,3 +29,13 @@ def required_columns_of(feed: Feed) -> frozenset[str] | None:
 def follows_truncate(feed: Feed) -> bool:
     """Whether the rows of the lake go where the table is emptied."""
     return bool(feed.options.get(ON_TRUNCATE) == TRUNCATE_IS_APPLIED)
+
+
+def follows_drop(feed: Feed) -> bool:
+    """Whether they go where it is dropped."""
+    return bool(feed.options.get(ON_DROP) == DROP_IS_APPLIED)
+
+
+def stops_at_narrowing(feed: Feed) -> bool:
+    """Whether the capture stops where a column becomes narrower."""
+    return bool(feed.options.get(ON_NARROWING) == NARROWING_STOPS)

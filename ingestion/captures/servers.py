@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.captures.hidden_columns import hidden_columns_of
-from ingestion.captures.policies import follows_truncate, required_columns_of
+from ingestion.captures.policies import follows_drop, follows_truncate, required_columns_of, stops_at_narrowing
 from ingestion.captures.records import capture_of
 from ingestion.models import Capture
 from lakehub.accounts.models import Team
@@ -122,7 +122,7 @@ def _planned(feed: Feed, connection: _CapturedConnection) -> PlannedCapture:
     database, table = _captured_object(text, url)
     key = tuple(feed.dataset.record_key)
     hidden, required = hidden_columns_of(feed), required_columns_of(feed)
-    policies = (required, follows_truncate(feed))
+    policies = (required, follows_truncate(feed), follows_drop(feed), stops_at_narrowing(feed))
     spec = CaptureSpec(capture.topic, database, table, capture.load, key, hidden, cells, *policies)
     options = {name: str(feed.options[name]) for name in TOPIC_OPTIONS if name in feed.options} if is_kafka(url) else {}
     return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url, options)

@@ -12,6 +12,7 @@ from django.db.models import CharField, Exists, F, OuterRef, Prefetch, Q, QueryS
 from django.db.models.functions import Cast, Coalesce, Concat, Now
 
 from ingestion.captures.states import note_loaded
+from ingestion.domain.remaining import phase_time_left
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
 from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
@@ -248,6 +249,11 @@ def renew_lease(run: JobRun, worker: str, lease: timedelta = LEASE_DURATION) -> 
 def tell_progress(run: JobRun, worker: str, progress: JobProgress, *, now: datetime) -> None:
     """Written only while the run is `worker`'s."""
     _leased_run(run, worker).update(progress=asdict(progress), progress_at=now)
+
+
+def time_left(run: JobRun) -> timedelta | None:
+    """Of the phase that the run is in, counted from `progress_at`; None: it is not at work, or nobody can say."""
+    return phase_time_left(run.progress) if run.state == JobState.RUNNING else None
 
 
 def postpone_run(run: JobRun, worker: str, *, to: datetime, why: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ingestion.capture.binlog_files import BinlogFiles
-from ingestion.capture.tap.position import Keys, TapPosition, TapState
+from ingestion.capture.tap.position import KnownTables, TapPosition, TapState
 from ingestion.captures import moves
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture
@@ -34,7 +34,7 @@ class Arrived:
     planned: Sequence[PlannedCapture] = ()
     places: Mapping[str, TapPosition] = field(default_factory=dict)
     stops: Mapping[str, str] = field(default_factory=dict)
-    keys: Keys = field(default_factory=dict)
+    known: KnownTables = field(default_factory=dict)
     waits: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -51,7 +51,7 @@ def take_over(server: str, plan: Sequence[PlannedCapture], look: ServerLook, par
         [each for arrived in arrivals for each in arrived.planned],
         {topic: place for arrived in arrivals for topic, place in arrived.places.items()},
         {topic: why for arrived in arrivals for topic, why in arrived.stops.items()},
-        {topic: key for arrived in arrivals for topic, key in arrived.keys.items()},
+        {topic: table for arrived in arrivals for topic, table in arrived.known.items()},
         {topic: why for arrived in arrivals for topic, why in arrived.waits.items()},
     )
 
@@ -118,4 +118,4 @@ def _taken_from(
     loads = {each.spec.topic: each.spec.load for each in planned if each.spec.topic in places}
     marked = replace(state, places={**state.places, **places}, moved={**state.moved, **loads})
     writer.commit([], marked.as_json())
-    return Arrived(planned, places, stops, {topic: state.keys[topic] for topic in places if topic in state.keys})
+    return Arrived(planned, places, stops, {topic: state.known[topic] for topic in places if topic in state.known})

@@ -15,7 +15,7 @@ from ingestion.capture.source_counts import HourCounts
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import NotCaptured
-from ingestion.capture.tap.position import Keys, TapState
+from ingestion.capture.tap.position import KnownTables, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
@@ -212,7 +212,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
 
     keep_stored_counts(server, plan, None if stored is None else stored.counts, now=parts.clock())
-    state = _state(server, begun, stored, plan, stops, arrived.keys)
+    state = _state(server, begun, stored, plan, stops, arrived.known)
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
     _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid)
@@ -335,7 +335,7 @@ def _state(
     stored: TapState | None,
     plan: Sequence[PlannedCapture],
     stops: Mapping[str, str],
-    keys: Keys,
+    known: KnownTables,
 ) -> TapState:
     """Those whose connections lead elsewhere by now wait where they are, for the server that they lead to."""
     stored = stored if stored is not None else TapState(begun.position)
@@ -344,7 +344,7 @@ def _state(
     left = {topic: load for topic, load in moves.live_topics(server).items() if topic not in planned}
     places = {**begun.places, **{topic: stored.place_of(topic) for topic in left}}
     moved = {topic: load for topic, load in left.items() if stored.moved.get(topic) == load}
-    return TapState(begun.position, stopped, {**stored.keys, **keys}, places, moved, stored.counts or {})
+    return TapState(begun.position, stopped, {**stored.known, **known}, places, moved, stored.counts or {})
 
 
 def keep_stored_counts(

@@ -23,7 +23,9 @@ from lakehub.catalog.datasets.connection_change import change_connection, check_
 from lakehub.catalog.metadata import KeyEvidence
 from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
 from lakehub.catalog.onboarding import bulk, onboard
-from lakehub.catalog.onboarding.along_lineage import Direction, LineageSelection, requests_along_lineage
+from lakehub.catalog.onboarding.along_lineage import Direction, requests_along_lineage
+from lakehub.catalog.onboarding.bulk import OnboardingSelection
+from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.onboarding.redefine import change_dataset, prepare_change
@@ -201,13 +203,7 @@ class BulkOnboarding(APIView):
         serializer = BulkOnboardingSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
-        if bool(values["datasets"]) == bool(values["lineage_of"]):
-            raise Refused("Give `datasets`, a list, or `lineage_of`, a name: one of the two.")
-        done = (
-            _lineage_selection(values)
-            if values["lineage_of"]
-            else LineageSelection(*parse_requests(values["datasets"]))
-        )
+        done = _bulk_selection(request, values)
         actor, now = request.user.get_username(), wiring.clock.now()
 
         def may(application: OnboardingRequest) -> None:
@@ -272,7 +268,30 @@ class RestoreDataset(APIView):
         return Response(DatasetSerializer(dataset).data)
 
 
-def _lineage_selection(values: dict[str, Any]) -> LineageSelection:
+def _bulk_selection(request: Request, values: dict[str, Any]) -> OnboardingSelection:
+    """Raises Refused, PermissionDenied."""
+    if [bool(values[name]) for name in ("datasets", "lineage_of", "tables")].count(True) != 1:
+        raise Refused("Give `datasets`, a list, `lineage_of`, a name, or `tables`, a pattern: one of the three.")
+    if values["tables"]:
+        return _pattern_selection(request, values)
+    if values["lineage_of"]:
+        return _lineage_selection(values)
+    return OnboardingSelection(*parse_requests(values["datasets"]))
+
+
+def _pattern_selection(request: Request, values: dict[str, Any]) -> OnboardingSelection:
+    """The names of the tables are told to those only who may read them."""
+    missing = {name: "With `tables` this is needed." for name in ("connection", "team") if not values[name]}
+    missing |= {"tier": "With `tables` this is needed."} if values["tier"] is None else {}
+    if missing:
+        raise Refused.for_fields(missing)
+    require_onboarding(request.user, team=values["team"], connections=[values["connection"]])
+    connection, pattern = find_connection(values["connection"]), TablePattern(values["tables"])
+    facts = {name: values[name] for name in ("team", "tier", "data_centers")}
+    return requests_by_pattern(connection, pattern, **facts)
+
+
+def _lineage_selection(values: dict[str, Any]) -> OnboardingSelection:
     start = lookup.live_dataset(values["lineage_of"])
     direction = Direction(values["direction"])
     return requests_along_lineage(start, direction, tier=values["tier"], team=values["team"], grace=values["grace"])

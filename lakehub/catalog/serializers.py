@@ -312,12 +312,20 @@ class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
 
 
 class BulkOnboardingSerializer(serializers.Serializer[Any]):
-    """What `POST /datasets/bulk` takes: a list of applications, or the dataset whose lineage is onboarded."""
+    """What `POST /datasets/bulk` takes: a list of applications, the dataset whose lineage is onboarded, or a pattern of the names of tables of a connection
+    whose changes are captured, with `connection`, `team`, `tier` and `data_centers`."""
 
     datasets = serializers.ListField(child=serializers.DictField(), max_length=MAX_REQUESTS, default=list)
     """Each is what `POST /datasets` takes."""
     lineage_of = serializers.CharField(max_length=63, default="", allow_blank=True)
     direction = serializers.ChoiceField([direction.value for direction in Direction], default=Direction.BOTH.value)
+    tables = serializers.CharField(
+        max_length=500, default="", allow_blank=True, help_text="Such as `sales_*`, several with commas between."
+    )
+    connection = serializers.CharField(max_length=63, default="", allow_blank=True)
+    data_centers = serializers.ListField(
+        child=serializers.CharField(max_length=63), max_length=MAX_COPIES, default=list
+    )
     tier = serializers.IntegerField(default=None, allow_null=True)
     team = serializers.CharField(max_length=63, default="", allow_blank=True)
     grace = SecondsField(default=timedelta())

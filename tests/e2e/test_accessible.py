@@ -28,6 +28,7 @@ PAGES = (
     "/datasets/flights/ingestion",
     "/datasets/flights/rejected",
     "/datasets/flights/positions",
+    "/datasets/flights/loads",
     "/datasets/flights/rules?kind=accepted",
     "/datasets/flights/alerts",
     "/datasets/flights/settings",

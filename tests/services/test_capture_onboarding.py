@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from lakehub.accounts.models import Role
@@ -108,3 +109,32 @@ def test_the_page_shows_rows_and_asks_for_nothing_that_a_capture_does_not_need(s
     assert not re.search('name="(reference_key|cursor_column)"', text)
     assert 'name="columns_hashed"' in text
     assert "No rows can be shown" in page.get("/onboarding?connection=ops&table=broken").content.decode()
+
+
+def test_tables_are_onboarded_by_a_pattern_with_a_line_for_each(
+    server: TappedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.execute(f"GRANT {', '.join(RIGHTS)} ON *.* TO reader@'127.0.0.1'")
+    server.execute(
+        "CREATE TABLE sales_orders (id int PRIMARY KEY, n int)",
+        "CREATE TABLE sales_lines (order_id int, line int, PRIMARY KEY (order_id, line))",
+        "CREATE TABLE sales_log (n int)",
+        "CREATE TABLE sales_old (id int PRIMARY KEY) ENGINE=MyISAM",
+        "INSERT INTO sales_orders VALUES (1, 1)",
+    )
+    connect(server)
+    onboard("sales_orders", name="orders")
+    asked = ("onboard", "--connection", "ops", "--tables", "sales_*", "--team", "shop", "--tier", "2")
+    with pytest.raises(CommandError, match=r"2 of 4 were refused: .*sales_log"):
+        call_command(*asked)
+    said = capsys.readouterr().out
+    assert re.search(r"^exists    orders$", said, re.MULTILINE)
+    assert re.search(r"^created   sales_lines", said, re.MULTILINE)
+    assert re.search(r"^refused   sales_log  \(primary_key: The table has no primary key", said, re.MULTILINE)
+    assert re.search(r"^refused   sales_old .*MyISAM", said, re.MULTILINE)
+    lines = Dataset.objects.get(name="sales_lines")
+    assert (lines.record_key, lines.tier, lines.team.name) == (["order_id", "line"], 2, "shop")
+    assert set(Dataset.objects.values_list("name", flat=True)) == {"orders", "sales_lines"}
+    with pytest.raises(CommandError):
+        call_command(*asked)
+    assert "exists    sales_lines" in capsys.readouterr().out

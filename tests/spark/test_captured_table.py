@@ -237,7 +237,8 @@ BROKEN: dict[str, Callable[[bytes], bytes]] = {
 def test_broken_messages_are_told_apart_mended_and_published_again(
     spark: SparkSession, server: TappedServer, tmp_path: Path
 ) -> None:
-    """One in a hundred is broken, each in another way, and one more could not be encoded. All else is in the lake at once; mended, all is."""
+    """One in a hundred is broken, each in another way, and two more could not be encoded. All else is in the lake at once; mended, all is, and a column
+    that no version has once one has it."""
     server.execute("CREATE TABLE others (id int PRIMARY KEY)", "INSERT INTO others VALUES (1)")
     server.take("others")
     shop = CapturedShop(server, tmp_path, "noisy", told=timedelta(minutes=2))
@@ -261,24 +262,33 @@ def test_broken_messages_are_told_apart_mended_and_published_again(
     shop.log_url = (tmp_path / "noise").as_uri()
     sent = [*server.messages("noisy")[:500], *(broken.get(place, message) for place, message in enumerate(messages))]
     shop.write("noisy", *sent)
-    shop.write("noisy.errors", unencoded.to_json())
+    of_no_column = UnencodedRow(
+        "0-1-9999999", 1, Defect.FIELD, "citi", "no such column", None, {"id": 3001, "city": "x", "citi": "x"}
+    )
+    shop.write("noisy.errors", unencoded.to_json(), of_no_column.to_json())
     report = shop.run(spark, "incremental")
-    assert (report.counts.read, report.counts.applied, report.counts.errors) == (1002, 991, 11)
+    assert (report.counts.read, report.counts.applied, report.counts.errors) == (1003, 991, 12)
     rejected = {row["reason"].partition("): ")[0].partition("(")[2]: row for row in shop.rejected(spark)}
-    assert rejected.keys() == BROKEN.keys() | {"type"}
+    assert rejected.keys() == BROKEN.keys() | {"type", "field"}
     source = shop.in_source()
     assert shop.in_lake(spark).keys() == source.keys() - {(2000 + place,) for place in broken if place != 900}
-    keys = {label: 2000 + 100 * place for place, label in enumerate(BROKEN)} | {"type": 3000}
+    keys = {label: 2000 + 100 * place for place, label in enumerate(BROKEN)} | {"type": 3000, "field": 3001}
     fixes = {
         row["error_key"]: json.dumps({"id": keys[label], "city": "mended", "fare": 2.5})
         for label, row in rejected.items()
     }
     replay = ReplaySpec(tuple(fixes), "ana", fixes)
-    assert shop.run(spark, "replay", replay=replay).counts.applied == 11
+    first = shop.run(spark, "replay", replay=replay).counts
+    assert (first.applied, first.errors) == (11, 1)
+    left = {row["error_key"]: row for row in shop.rejected(spark)}[rejected["field"]["error_key"]]
+    assert "`citi` is no column of the source's schema" in left["reason"]
+    server.execute("ALTER TABLE noisy ADD citi varchar(9)", "INSERT INTO noisy VALUES (3002, 'x', 1, 'x')")
+    server.take("noisy")
+    assert shop.run(spark, "replay", replay=replay).counts.applied == 1, "there is a version that has it"
     after = shop.run(spark, "incremental")
-    assert (after.counts.read, after.counts.errors) == (12, 0)
+    assert (after.counts.read, after.counts.errors) == (13, 0)
     lake = shop.in_lake(spark)
-    assert lake.keys() == (source.keys() | {(3000,)}) - {(2,)}  # its key was 2 before
+    assert lake.keys() == (source.keys() | {(3000,), (3001,)}) - {(2,)}  # its key was 2 before
     assert {key for key, row in lake.items() if row["city"] == "mended"} == {(number,) for number in keys.values()} - {
         (2900,)
     }

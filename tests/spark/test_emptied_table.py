@@ -61,6 +61,12 @@ def test_a_truncate_deletes_what_was_there_and_late_events_bring_nothing_back(
     follow(shop, spark)
     assert shop.in_lake(spark) == shop.in_source()
 
+    server.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, n int, city varchar(9))")
+    server.execute("INSERT INTO t VALUES (3, 11, 'Ulm')")
+    server.take("t", follows_drop=True)
+    shop.run(spark, "incremental")
+    assert shop.in_lake(spark) == shop.in_source() == {(3,): {"id": 3, "n": 11, "city": "Ulm"}}
+
 
 def test_a_truncate_between_the_parts_of_a_load(spark: SparkSession, server: TappedServer, tmp_path: Path) -> None:
     """What was read before goes, what was read after stays, and the job that deletes it is told of it only later."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from frontend.ui import words
 from ingestion.domain.following import FollowSums
-from ingestion.domain.remaining import time_left
+from ingestion.domain.remaining import amount, phase_amounts, phase_time_left
 from ingestion.models import JobKind, JobRun, JobState
 
 STALE_AFTER = timedelta(seconds=30)
@@ -45,9 +45,8 @@ def run_progress(run: JobRun, *, now: datetime) -> RunProgress:
     progress: dict[str, object] = run.progress
     if not progress or run.progress_at is None:
         return RunProgress("Starting: Spark takes some seconds.", None)
-    done, total = _amounts(progress)
-    elapsed = timedelta(seconds=run.progress.get("phase_s", 0))
-    left = time_left(elapsed, done, total)
+    done, total = phase_amounts(progress)
+    left = phase_time_left(progress)
     sentence = (
         f"{_WORDS.get(str(progress.get('phase')), 'Working')}{_amount_text(progress)}{_left_text(progress, left)}."
     )
@@ -68,22 +67,15 @@ def _following_sentence(sums: FollowSums, now: datetime) -> str:
     return f"{looked}{committed}; {', '.join([*done, *rows])}."
 
 
-def _amounts(progress: dict[str, object]) -> tuple[int, int | None]:
-    """What is done of what there is in this phase: rows while it reads, then Spark's tasks."""
-    if progress.get("phase") == "read":
-        return _number(progress, "rows_read"), _number(progress, "rows_total") or None
-    return _number(progress, "tasks_done"), _number(progress, "tasks_total") or None
-
-
 def _amount_text(progress: dict[str, object]) -> str:
-    rows, total = _number(progress, "rows_read"), _number(progress, "rows_total")
+    rows, total = amount(progress, "rows_read"), amount(progress, "rows_total")
     if progress.get("phase") == "read":
         if total >= rows and total:
             return f" {rows:,} of {total:,} rows"
         return f", {rows:,} rows so far"
-    parts = f", {_number(progress, 'tasks_done'):,} of {_number(progress, 'tasks_total'):,} parts"
+    parts = f", {amount(progress, 'tasks_done'):,} of {amount(progress, 'tasks_total'):,} parts"
     counted = f" {words.count(rows, 'row')}" if progress.get("phase") == "write" and rows else ""
-    return counted + (parts if _number(progress, "tasks_total") else "")
+    return counted + (parts if amount(progress, "tasks_total") else "")
 
 
 def _left_text(progress: dict[str, object], left: timedelta | None) -> str:
@@ -91,8 +83,3 @@ def _left_text(progress: dict[str, object], left: timedelta | None) -> str:
         return ""
     verb = "read" if progress.get("phase") == "read" else "do this step"
     return f", about {words.duration(left)} left to {verb}"
-
-
-def _number(progress: dict[str, object], name: str) -> int:
-    value = progress.get(name)
-    return value if isinstance(value, int) and value > 0 else 0

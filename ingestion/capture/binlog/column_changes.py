@@ -27,9 +27,11 @@ class Alteration:
 
 
 def alteration(statement: Statement) -> Alteration | None:
-    """None: it is no ALTER TABLE."""
+    """None: it is no ALTER TABLE, and no CREATE TABLE, which says the columns of a table anew."""
     words = words_of(statement)
     skip_settings(words)
+    if words.skip("CREATE"):
+        return _created(words)
     if not words.skip("ALTER"):
         return None
     words.skip(*FILLERS)
@@ -38,6 +40,14 @@ def alteration(statement: Statement) -> Alteration | None:
     words.skip(*FILLERS)
     name = words.take_name()
     return Alteration(*name, tuple(change for clause in _clauses(words) for change in _changes(clause)))
+
+
+def _created(words: Words) -> Alteration | None:
+    words.skip("OR", "REPLACE")
+    if not words.skip("TABLE"):
+        return None
+    words.skip(*FILLERS)
+    return Alteration(*words.take_name())
 
 
 def _clauses(words: Words) -> Iterator[Words]:

@@ -58,6 +58,12 @@ class CaptureSpec:
     follows_truncate: bool = False
     """The rows of the lake go where the table is emptied; otherwise the capture stops."""
 
+    follows_drop: bool = False
+    """The same where it is dropped, and rows of one that is made again under its name are captured."""
+
+    stops_at_narrowing: bool = False
+    """The capture stops where a column becomes narrower; otherwise it goes on."""
+
     def may_be_null(self, column: str) -> bool:
         return self.required is not None and column not in self.required
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from ingestion.capture.binlog.events import Gtid
 from ingestion.capture.source_counts import HourCounts
+from ingestion.capture.tap.known_tables import KnownTable
 
 _REFERENCE_KEY = struct.Struct(">HQQ")
 _LAST = 2**64 - 1
 
-Keys = Mapping[str, tuple[int, tuple[str, ...]]]
-"""By topic the load, and the record key of its events."""
+KnownTables = Mapping[str, KnownTable]
+"""By topic."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class TapState:
 
     position: TapPosition
     stopped: Mapping[str, int] = field(default_factory=dict)
-    keys: Keys = field(default_factory=dict)
+    known: KnownTables = field(default_factory=dict)
     places: Mapping[str, TapPosition] = field(default_factory=dict)
     moved: Mapping[str, int] = field(default_factory=dict)
     counts: HourCounts | None = None
@@ -88,7 +89,7 @@ class TapState:
         return {
             **self.position.as_json(),
             "stopped": dict(self.stopped),
-            "keys": {topic: [load, [*key]] for topic, (load, key) in self.keys.items()},
+            "keys": {topic: table.as_json() for topic, table in self.known.items()},
             "places": {topic: place.as_json() for topic, place in self.places.items()},
             "moved": dict(self.moved),
             **({} if self.counts is None else {"counts": {hour: dict(of) for hour, of in self.counts.items()}}),
@@ -97,10 +98,10 @@ class TapState:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> TapState:
         """Those of earlier versions say less."""
-        keys = {topic: (load, tuple(key)) for topic, (load, key) in stored["keys"].items()}
+        known = {topic: KnownTable.from_json(table) for topic, table in stored["keys"].items()}
         places = {topic: TapPosition.from_json(place) for topic, place in stored.get("places", {}).items()}
         moved, counts = stored.get("moved", {}), stored.get("counts")
-        return cls(TapPosition.from_json(stored), stored["stopped"], keys, places, moved, counts)
+        return cls(TapPosition.from_json(stored), stored["stopped"], known, places, moved, counts)
 
 
 def reference_key(sequence: int, row: int, *, epoch: int = 0) -> bytes:

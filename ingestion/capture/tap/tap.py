@@ -24,12 +24,14 @@ from ingestion.capture.binlog.events import (
     Statement,
     Unreadable,
 )
-from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
+from ingestion.capture.binlog.removals import ALL_TABLES, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
+from ingestion.capture.tap.known_tables import RELOAD, KnownTable, why_not_followed
+from ingestion.capture.tap.losses import is_followed, reason_of_loss
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
@@ -41,8 +43,6 @@ from ingestion.heatpipe.unencoded_row import UnencodedRow
 MAX_PENDING, MAX_PENDING_BYTES = 10_000, 8 * 2**20
 """Messages that wait for their commit."""
 MIN_COMMIT_INTERVAL_S, MAX_COMMIT_INTERVAL_S = 0.1, 1.0
-
-_RELOAD = "Load the dataset again, with `replace`, to go on with what is there now; off-board it if the table is gone for good."
 
 
 class BinlogReader(Protocol):
@@ -99,7 +99,9 @@ class Tap:
         self._loads = loads = {spec.topic: spec.load for spec in self._specs}
         # What is not captured just now may be again.
         self._stopped = {topic: load for topic, load in start.stopped.items() if loads.get(topic, load) == load}
-        self._keys = {topic: key for topic, key in start.keys.items() if loads.get(topic, key[0]) == key[0]}
+        self._known = {
+            topic: known for topic, known in start.known.items() if loads.get(topic, known.load) == known.load
+        }
         self._position, self._places, self._moved = start.position, dict(start.places), start.moved
         self._source = SourceCounts(start.counts or {})
         self._transaction: OpenTransaction | None = None
@@ -141,7 +143,7 @@ class Tap:
         outgoing, self._pending = self._pending[:messages], self._pending[messages:]
         places, at = self._places_beside(position), as_logged(self._clock())
         counts = self._source.after_commit(at, with_open=with_open)
-        state = TapState(position, self._stopped, self._keys, places, self._moved, counts)
+        state = TapState(position, self._stopped, self._known, places, self._moved, counts)
         self._writer.commit(outgoing, state.as_json(), at)
         self._source.note_committed(counts, with_open=with_open)
         self._pending_bytes -= _bytes_of(outgoing)
@@ -220,7 +222,7 @@ class Tap:
             if str(gtid) != place.begun and spec.topic in place.taken:
                 self._stop(
                     spec,
-                    f"The transaction {place.begun} was captured in part, and the server does not have it: {gtid} comes after {place.gtid} there. {_RELOAD}",
+                    f"The transaction {place.begun} was captured in part, and the server does not have it: {gtid} comes after {place.gtid} there. {RELOAD}",
                 )
 
     def _waiting(self, database: str, table: str) -> list[CaptureSpec]:
@@ -239,10 +241,9 @@ class Tap:
                 self._note_alteration(spec, altered)
 
     def _take_removal(self, spec: CaptureSpec, removal: Removal) -> None:
-        """That the table was emptied is kept before the position moves on: nothing else says it."""
-        is_followed = spec.follows_truncate and spec.cells is None and removal.loss is Loss.EMPTIED
-        if not is_followed or self._transaction is None:
-            self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
+        """That all of its rows are gone is kept before the position moves on: nothing else says it."""
+        if not is_followed(spec, removal) or self._transaction is None:
+            self._stop(spec, reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
         elif spec.topic not in self._stopped:
             self._versions.note_emptied(spec.topic, self._transaction.facts.sequence)
 
@@ -257,7 +258,7 @@ class Tap:
                 self._stop(
                     spec,
                     f"{name} has changed its column `{change.old}`, which nobody is to see, and its values may be seen under another name. Say in the settings "
-                    f"of the dataset which columns are left out, hashed and masked now. {_RELOAD}",
+                    f"of the dataset which columns are left out, hashed and masked now. {RELOAD}",
                 )
                 return
         if altered.changes and self._transaction is not None:
@@ -274,7 +275,7 @@ class Tap:
                 if transaction.seen[spec.topic]:
                     self._stop(
                         spec,
-                        "A distributed transaction (XA) has changed the table; these cannot be captured. " + _RELOAD,
+                        "A distributed transaction (XA) has changed the table; these cannot be captured. " + RELOAD,
                     )
         at = transaction.facts.at.isoformat()
         self._position = TapPosition(str(transaction.gtid), before=self._position.gtid, at=at)
@@ -300,7 +301,7 @@ class Tap:
                 if spec.topic in transaction.committed:
                     self._stop(
                         spec,
-                        f"The transaction {transaction.gtid} was rolled back after a part of it was captured. {_RELOAD}",
+                        f"The transaction {transaction.gtid} was rolled back after a part of it was captured. {RELOAD}",
                     )
             place = transaction.begins_at
         self._pending_bytes -= _bytes_of(self._pending[place:])
@@ -377,13 +378,13 @@ class Tap:
         except NotCaptured as problem:
             self._stop(spec, str(problem))
             return None
-        key = (spec.load, table.record_key)
-        if self._keys.setdefault(spec.topic, key) != key:
-            before, now = (
-                ", ".join(f"`{name}`" for name in names) for names in (self._keys[spec.topic][1], table.record_key)
-            )
-            self._stop(spec, f"The record key of `{spec.database}.{spec.table}` was {before} and is {now}. {_RELOAD}")
+        known_table = KnownTable.of(spec.load, definition, table.record_key, with_columns=spec.stops_at_narrowing)
+        if why := why_not_followed(
+            f"`{spec.database}.{spec.table}`", self._known.get(spec.topic, known_table), known_table
+        ):
+            self._stop(spec, why)
             return None
+        self._known[spec.topic] = known_table
         self._tables[spec.topic] = _Encoded(table, self._new_encoder(table))
         return self._tables[spec.topic]
 
@@ -393,26 +394,6 @@ class Tap:
             self._has_moved = True
             self._source.stop(spec.topic)
             self._observer.table_stopped(spec.topic, reason)
-
-
-def _reason_of_loss(removal: Removal, table: str) -> str:
-    match removal.loss:
-        case Loss.EMPTIED:
-            what = f"{table} was truncated: its rows are gone, and those in the lake are still there."
-        case Loss.PARTITION_REMOVED:
-            what = f"{table} has lost rows with a partition that was removed or exchanged; those in the lake are still there."
-        case Loss.FILES_REPLACED:
-            what = f"The files of {table} were taken away or replaced by others: what rows it has now is not in the binlog."
-        case Loss.RENAMED:
-            new_name = ".".join(removal.becomes or ())
-            what = f"{table} was renamed to `{new_name}`, and what has its name now is another table."
-        case Loss.DROPPED:
-            what = f"{table} was dropped; its rows in the lake are still there."
-        case Loss.WRITTEN_BY_STATEMENT:
-            what = (
-                f"A session has changed {table} with another `binlog_format` than ROW: which rows is not in the binlog."
-            )
-    return f"{what} {_RELOAD}"
 
 
 def _bytes_of(messages: Sequence[Outgoing]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any, TypeGuard
 
 from ingestion.models import JobKind
@@ -97,6 +98,9 @@ def _keys_problem(name: str, value: object) -> str:
 
 
 def _is_key_value(value: object) -> bool:
+    """What is infinite or no number is no key, and no JSON that a database takes."""
+    if isinstance(value, float) and not isfinite(value):
+        return False
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 

@@ -24,6 +24,16 @@ OFF, ON = "off", "on"
 """What a switch is called on pages; the API has true and false."""
 ON_MISFIT, MISFIT_IS_NULL = "on_misfit", "null"
 ON_TRUNCATE, TRUNCATE_IS_APPLIED = "on_truncate", "apply"
+ON_DROP, DROP_IS_APPLIED = "on_drop", "apply"
+ON_NARROWING, NARROWING_STOPS = "on_narrowing", "stop"
+_DROP_FORM = (
+    "`stop` ends the capture, and the rows of the lake stay until the dataset is loaded again. `apply` deletes them, and goes on with a table that is made again "
+    "under the same name; of tables of MariaDB whose rows are captured, and not of tables of cells."
+)
+_NARROWING_FORM = (
+    "`apply` goes on, and the lake keeps the wider type and the values that it has. `stop` ends the capture until the dataset is loaded again, as the server may "
+    "have changed stored values without a word."
+)
 _TRUNCATE_FORM = (
     "`stop` ends the capture, and the rows of the lake stay until the dataset is loaded again. `apply` deletes the rows that were there then, and goes on; of "
     "tables of MariaDB whose rows are captured, and not of tables of cells."
@@ -117,6 +127,8 @@ _ALL = (
     FeedOption("topic_begin", "Topic: where to begin", f"From where on a topic of Kafka is read, at each load. {BEGIN_FORM}", EARLIEST, is_fit=is_begin, form=BEGIN_FORM, is_of_topics=True),
     FeedOption("topic_key", "Topic: the key of a row", f"Of a topic of Kafka: {_KEY_FORM}", KEY_IN_VALUE, is_fit=_KEYS.__contains__, form=_KEY_FORM, is_of_topics=True),
     FeedOption(ON_TRUNCATE, "TRUNCATE", f"Of a captured dataset: what becomes of its rows when its table is emptied by `TRUNCATE`. {_TRUNCATE_FORM}", "stop", is_fit=("stop", TRUNCATE_IS_APPLIED).__contains__, form=_TRUNCATE_FORM, is_of_captures=True),
+    FeedOption(ON_DROP, "DROP TABLE", f"Of a captured dataset: what becomes of its rows when its table is dropped. {_DROP_FORM}", "stop", is_fit=("stop", DROP_IS_APPLIED).__contains__, form=_DROP_FORM, is_of_captures=True),
+    FeedOption(ON_NARROWING, "Narrower columns", f"Of a captured dataset: what becomes of it when a column of its table becomes narrower. {_NARROWING_FORM}", "apply", is_fit=("apply", NARROWING_STOPS).__contains__, form=_NARROWING_FORM, is_of_captures=True),
     FeedOption(ON_MISFIT, "Values that do not fit", f"Of a captured dataset: what becomes of a value that does not fit its column. {_MISFIT_FORM}", "reject", is_fit=("reject", MISFIT_IS_NULL).__contains__, form=_MISFIT_FORM, is_of_captures=True),
 )  # fmt: skip
 FEED_OPTIONS = {option.name: option for option in _ALL}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset, DatasetKind, LineageLink, LineageTable
-from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingStatus
+from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.kernel.errors import NotFound
 
@@ -22,14 +22,6 @@ class Direction(StrEnum):
     BOTH = "both"
 
 
-@dataclass(frozen=True)
-class LineageSelection:
-    """`requests` for what can be onboarded; `lines` for what is already, or that nobody can read."""
-
-    requests: tuple[OnboardingRequest, ...]
-    lines: tuple[OnboardingLine, ...]
-
-
 def requests_along_lineage(
     dataset: Dataset,
     direction: Direction,
@@ -37,7 +29,7 @@ def requests_along_lineage(
     tier: int | None = None,
     team: str = "",
     grace: timedelta = timedelta(),
-) -> LineageSelection:
+) -> OnboardingSelection:
     """All the way up, all the way down, or both. What is found is watched where it lies, as a copy in the first of the
     dataset's data centers, and has its tier and team unless told. Raises NotFound where lineage does not know the dataset."""
     start_tables = list(LineageTable.objects.filter(dataset=dataset).values_list("pk", flat=True))
@@ -84,7 +76,7 @@ def _walk_links(start: Iterable[int], steps: Iterable[tuple[int, int]]) -> Itera
                 yield end
 
 
-def _select_tables(tables: Iterable[LineageTable], like: OnboardingRequest) -> LineageSelection:
+def _select_tables(tables: Iterable[LineageTable], like: OnboardingRequest) -> OnboardingSelection:
     applications: dict[tuple[str, str], OnboardingRequest] = {}
     lines: dict[str, OnboardingLine] = {}
     for table in sorted(tables, key=str):
@@ -101,7 +93,7 @@ def _select_tables(tables: Iterable[LineageTable], like: OnboardingRequest) -> L
                 lines[str(table)] = OnboardingLine(str(table), OnboardingStatus.REFUSED, {"table": str(problem)})
             else:
                 applications[connection.name, table.object] = application
-    return LineageSelection(tuple(_with_unique_names(applications.values())), tuple(lines.values()))
+    return OnboardingSelection(tuple(_with_unique_names(applications.values())), tuple(lines.values()))
 
 
 def _request_for(connection: Connection, table: str, like: OnboardingRequest) -> OnboardingRequest:

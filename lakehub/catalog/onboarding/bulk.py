@@ -41,6 +41,14 @@ class OnboardingLine:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class OnboardingSelection:
+    """`requests` for what can be onboarded; `lines` for what is already, or cannot be."""
+
+    requests: tuple[OnboardingRequest, ...]
+    lines: tuple[OnboardingLine, ...]
+
+
 def onboard_many(
     applications: Sequence[OnboardingRequest],
     *,

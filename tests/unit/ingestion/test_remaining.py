@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.remaining import time_left
+from ingestion.domain.remaining import phase_time_left, time_left
 
 MINUTE = timedelta(minutes=1)
 
@@ -35,3 +36,22 @@ def test_it_is_never_negative_and_shrinks(seconds: int, done: int, total: int) -
     left, later = time_left(elapsed, done, total), time_left(elapsed, done + 1, total)
     assert left is None or left > timedelta()
     assert left is None or later is None or later <= left
+
+
+@pytest.mark.parametrize(
+    ("progress", "left"),
+    [
+        (
+            {"phase": "read", "phase_s": 60.0, "rows_read": 10, "rows_total": 30, "tasks_done": 9, "tasks_total": 10},
+            120,
+        ),
+        ({"phase": "write", "phase_s": 60, "rows_read": 10, "rows_total": 30, "tasks_done": 30, "tasks_total": 40}, 20),
+        ({"phase": "read", "phase_s": 60.0, "rows_read": 10, "rows_total": None}, None),
+        ({"phase": "read", "phase_s": "long", "rows_read": 10, "rows_total": 30}, None),
+        ({"phase": "read", "phase_s": 60.0, "rows_read": "many", "rows_total": 30}, None),
+        ({"looks": 12, "read": 40}, None),
+        ({}, None),
+    ],
+)
+def test_each_phase_counts_its_own_parts(progress: dict[str, Any], left: int | None) -> None:
+    assert phase_time_left(progress) == (None if left is None else timedelta(seconds=left))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection as own
+from django.test import Client
 
+from lakehub.accounts.models import Role
 from lakehub.catalog import connection_guard, connections
 from lakehub.catalog.connection_guard import own_database_check
 from lakehub.catalog.metadata import MetadataUnavailable
@@ -96,35 +99,79 @@ def test_a_second_name_of_lakehubs_own_file_is_no_source(settings: Any, tmp_path
         connect(f"sqlite:///{tmp_path / 'ops.db'}")
 
 
-def test_a_database_is_at_a_host_of_the_operators_list(settings: Any) -> None:
+DATABASES = {"sql": "postgresql+psycopg", "mysql": "mysql", "schemaless": "mysql"}
+"""How a URL begins, by plug-in."""
+
+
+@pytest.mark.parametrize("plugin", DATABASES)
+def test_a_database_is_at_a_host_of_the_operators_list(plugin: str, settings: Any) -> None:
     """Nothing answers at port 1: who is let through gets that far."""
     settings.LAKEHUB_SOURCE_HOSTS = ["*.example.com", "127.0.0.0/8"]
-    for host in ("db.example.org", "169.254.169.254", "localhost", "127.1"):
-        with pytest.raises(Refused, match=rf"{host} is not a host that databases may be at.*LAKEHUB_SOURCE_HOSTS"):
-            connect(f"postgresql+psycopg://u@{host}:1/x")
-    with pytest.raises(Refused, match="refused"):
-        connect("postgresql+psycopg://u@127.0.0.1:1/x")
-    with pytest.raises(Refused, match="refused"):
-        connect("postgresql+psycopg://u@localhost:1/x", by_operator=True)
+    begin = DATABASES[plugin]
+    for host in ("db.example.org", "169.254.169.254", "localhost", "127.1", "[::1]", "example.com.evil.org"):
+        name = re.escape(host.strip("[]"))
+        with pytest.raises(Refused, match=rf"{name} is not a host that databases may be at.*LAKEHUB_SOURCE_HOSTS"):
+            connect(f"{begin}://u:hunter2@{host}:1/x", plugin)
+    for allowed, by_operator in (("127.0.0.1", False), ("localhost", True)):
+        with pytest.raises(Refused, match="refused") as reached:
+            connect(f"{begin}://u:hunter2@{allowed}:1/x", plugin, by_operator=by_operator)
+        assert "hunter2" not in str(reached.value)
 
 
-@pytest.mark.parametrize("option", ["sslrootcert", "ssl_ca"])
+@pytest.mark.parametrize("plugin", DATABASES)
+def test_a_loopback_is_refused_where_the_operator_names_other_hosts(plugin: str, settings: Any, client: Client) -> None:
+    """Over the API, for a new connection and for another URL of one that is there."""
+    settings.LAKEHUB_SOURCE_HOSTS = ["*.example.com"]
+    make.member(person := make.user("ada"), make.team(), Role.ADMIN)
+    client.force_login(person)
+    begin = DATABASES[plugin]
+    body = {"name": "new", "plugin": plugin, "url": f"{begin}://u:hunter2@127.0.0.1:1/x", "team": make.team().name}
+    made = make.connection("kept", f"{begin}://u@db.example.com:1/x", plugin=plugin)
+    answers = [
+        client.post("/api/v1/connections", body, content_type="application/json"),
+        client.patch("/api/v1/connections/kept", {"url": body["url"]}, content_type="application/json"),
+    ]
+    for answer in answers:
+        text = answer.content.decode()
+        assert (answer.status_code, "127.0.0.1 is not a host that databases may be at" in text) == (422, True), text
+        assert "hunter2" not in text
+    made.refresh_from_db()
+    assert (made.url, Connection.objects.count()) == (f"{begin}://u@db.example.com:1/x", 1)
+
+
+@pytest.mark.parametrize("plugin", ["mysql", "schemaless"])
+def test_a_captured_server_is_named_with_its_database_and_by_no_other_driver(plugin: str) -> None:
+    for url, why in {
+        "mysql://u:hunter2@127.0.0.1:1": "does not name a database",
+        "postgresql+psycopg://u:hunter2@127.0.0.1:1/x": "another kind of database",
+        "sqlite:////etc/passwd": "another kind of database",
+        "mysql://u:hunter2@127.0.0.1:1/x?unix_socket=/tmp/other": "unix_socket",
+    }.items():
+        with pytest.raises(Refused, match=why) as refused:
+            connect(url, plugin, by_operator=True)
+        assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "plugin"), [("sslrootcert", "sql"), ("ssl_ca", "sql"), ("ssl_ca", "mysql"), ("ssl_ca", "schemaless")]
+)
 def test_a_certificate_is_read_from_the_systems_folders_or_the_operators(
-    option: str, settings: Any, tmp_path: Path
+    option: str, plugin: str, settings: Any, tmp_path: Path
 ) -> None:
     """Else drivers would tell which files there are here, and what begins them."""
     settings.LAKEHUB_SOURCE_ROOTS = [tmp_path / "allowed"]
     (tmp_path / "secret.pem").touch()
     (tmp_path / "allowed").mkdir()
     (tmp_path / "allowed" / "link.pem").symlink_to(tmp_path / "secret.pem")
-    begin = "postgresql+psycopg://u@127.0.0.1:1/x" if option == "sslrootcert" else "mysql+pymysql://u@127.0.0.1:1/x"
+    driver = {"sslrootcert": "postgresql+psycopg"}.get(option, "mysql+pymysql" if plugin == "sql" else "mysql")
+    begin = f"{driver}://u@127.0.0.1:1/x"
     for path in (tmp_path / "secret.pem", tmp_path / "allowed" / "link.pem", Path("/etc/ssl/private/key.pem")):
         with pytest.raises(Refused, match="is not a certificate that may be read: name one below"):
-            connect(f"{begin}?{option}={path}")
+            connect(f"{begin}?{option}={path}", plugin)
     with pytest.raises(Refused, match="is not a certificate"):
-        connect(f"{begin}?{option}={settings.LAKEHUB_HOME / 'secret_key'}", by_operator=True)
+        connect(f"{begin}?{option}={settings.LAKEHUB_HOME / 'secret_key'}", plugin, by_operator=True)
     with pytest.raises(Refused, match=r"(?i)certificate|SSL|refused|no such file"):
-        connect(f"{begin}?{option}={tmp_path / 'allowed' / 'own.pem'}")
+        connect(f"{begin}?{option}={tmp_path / 'allowed' / 'own.pem'}", plugin)
 
 
 OWN_FOLDERS = ["broker/queue", "gate-rate", "api-rate", "address-rate", "jobs", "static", "staging", "whatever-comes"]

@@ -31,7 +31,9 @@ SET = {
     "rows_per_s": 102.5, "max_file_mib": 8, "readers": 4,
     "deadline_s": 90.5, "inputs_back_s": 86_400, "topic_begin": "0:15,1:20", "topic_key": "message",
 }  # fmt: skip
-OF_CAPTURES = {"history": True, "history_days": 30, "on_misfit": "null", "on_truncate": "apply"}
+OF_CAPTURES = {
+    "history": True, "history_days": 30, "on_misfit": "null", "on_truncate": "apply", "on_drop": "apply", "on_narrowing": "stop",
+}  # fmt: skip
 """Of captured datasets."""
 
 

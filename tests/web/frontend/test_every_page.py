@@ -25,6 +25,7 @@ PAGES = (
     "/datasets/flights/ingestion",
     "/datasets/flights/rejected",
     "/datasets/flights/positions",
+    "/datasets/flights/loads",
     "/datasets/flights/lineage",
     "/datasets/flights/alerts",
     "/datasets/flights/settings",

@@ -37,6 +37,26 @@ def test_a_backfill_is_asked_for_and_shown(on_call: Client, copy: DatasetCopy) -
     assert AuditEntry.objects.get().actor == "ana"
 
 
+def test_a_run_at_work_says_how_long_it_still_takes(
+    on_call: Client, copy: DatasetCopy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reading = {"phase": "read", "phase_s": 60.0, "rows_read": 1_000_000, "rows_total": 3_000_000}
+    run = given.run(copy, JobKind.BOOTSTRAP, JobState.RUNNING, progress=reading, progress_at=NOW)
+    assert on_call.get(RUNS).json()["results"][0]["time_left_s"] == 120
+    assert "read: 1,000,000 of 3,000,000, 0:02:00 left" in _lines_of_runs(capsys)
+    JobRun.objects.filter(pk=run.pk).update(progress=reading | {"rows_total": None})
+    assert on_call.get(RUNS).json()["results"][0]["time_left_s"] is None
+    assert "read: 1,000,000\n" in _lines_of_runs(capsys)
+    JobRun.objects.filter(pk=run.pk).update(progress=reading, state=JobState.QUEUED)
+    assert on_call.get(RUNS).json()["results"][0]["time_left_s"] is None
+    assert "left" not in _lines_of_runs(capsys)
+
+
+def _lines_of_runs(capsys: pytest.CaptureFixture[str]) -> str:
+    call_command("runs", "flights")
+    return capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [

@@ -36,6 +36,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("delete", {"keys": [[None]]}, NO_KEYS),
     ("delete", {"keys": [[True]]}, NO_KEYS),
     ("delete", {"keys": {"a": 1}}, NO_KEYS),
+    ("delete", {"keys": [[float("inf")]]}, NO_KEYS),
+    ("backfill", {"keys": [["UA", float("nan")]]}, NO_KEYS),
     ("backfill", {"partitions": "2026-11-16"}, "`partitions` is '2026-11-16': give a list of names, each a text."),
     ("backfill", {"partitions": [20261116]}, "`partitions` is [20261116]: give a list of names"),
     ("bootstrap", {"replace": "x" * 10_000}, "`replace` is 'xxx"),

@@ -1,4 +1,4 @@
-"""`manage.py onboard dataset.json`, `manage.py onboard --file list.yaml`, `manage.py onboard --lineage-of flights --direction up`"""
+"""`manage.py onboard dataset.json`, `manage.py onboard --file list.yaml`, `manage.py onboard --lineage-of flights --direction up`, `manage.py onboard --connection shop --tables 'sales_*' --team sales --tier 2`"""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
+from lakehub.catalog.datasets.connection_change import find_connection
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.onboarding import bulk
-from lakehub.catalog.onboarding.along_lineage import Direction, LineageSelection, requests_along_lineage
-from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingStatus
+from lakehub.catalog.onboarding.along_lineage import Direction, requests_along_lineage
+from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
+from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
 from lakehub.catalog.serializers import parse_requests
 from lakehub.kernel.errors import NotFound, Refused
 
 
 class Command(BaseCommand):
     help = (
-        "Onboards a dataset or a list of them from a JSON or YAML file (- is standard input), or all along a lineage."
+        "Onboards a dataset or a list of them from a JSON or YAML file (- is standard input), all along a lineage, "
+        "or the tables of a captured connection by a pattern of their names."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -31,16 +34,23 @@ class Command(BaseCommand):
         parser.add_argument(
             "--direction", choices=[direction.value for direction in Direction], default=Direction.BOTH.value
         )
-        parser.add_argument("--tier", type=int, help="with --lineage-of: the dataset's own unless given")
-        parser.add_argument("--team", default="", help="with --lineage-of: the dataset's own unless given")
+        parser.add_argument("--connection", default="", help="with --tables: whose changes are captured")
+        parser.add_argument("--tables", default="", metavar="PATTERN", help="such as 'sales_*', several with commas")
+        parser.add_argument("--data-center", action="append", default=[], help="with --tables; repeat it")
+        parser.add_argument(
+            "--tier", type=int, help="needed with --tables; with --lineage-of the dataset's own unless given"
+        )
+        parser.add_argument(
+            "--team", default="", help="needed with --tables; with --lineage-of the dataset's own unless given"
+        )
         parser.add_argument("--check", action="store_true", help="say what would be onboarded, and onboard nothing")
 
-    def handle(self, *, path: str, file: str, lineage_of: str, **options: Any) -> None:
+    def handle(self, *, path: str, file: str, **options: Any) -> None:
         source = path or file
-        if bool(source) == bool(lineage_of):
-            raise CommandError("Name a file, or a dataset with --lineage-of: one of the two.")
+        if [bool(source), bool(options["lineage_of"]), bool(options["tables"])].count(True) != 1:
+            raise CommandError("Name a file, a dataset with --lineage-of, or tables with --tables: one of the three.")
         try:
-            selection = _along(lineage_of, options) if lineage_of else LineageSelection(*parse_requests(_read(source)))
+            selection = _selection(source, options)
             lines = list(selection.lines) + ([] if options["check"] else self._onboard(selection))
         except (Refused, NotFound) as error:
             raise CommandError(str(error)) from error
@@ -55,11 +65,33 @@ class Command(BaseCommand):
         if refused:
             raise CommandError(f"{len(refused)} of {len(lines)} were refused: {', '.join(refused[:10])}")
 
-    def _onboard(self, selection: LineageSelection) -> list[OnboardingLine]:
+    def _onboard(self, selection: OnboardingSelection) -> list[OnboardingLine]:
         return bulk.onboard_many(selection.requests, actor="manage.py", now=wiring.clock.now())
 
 
-def _along(name: str, options: dict[str, Any]) -> LineageSelection:
+def _selection(source: str, options: dict[str, Any]) -> OnboardingSelection:
+    if options["tables"]:
+        return _by_pattern(options)
+    if options["lineage_of"]:
+        return _along(options["lineage_of"], options)
+    return OnboardingSelection(*parse_requests(_read(source)))
+
+
+def _by_pattern(options: dict[str, Any]) -> OnboardingSelection:
+    if options["tier"] is None or not (options["team"] and options["connection"]):
+        raise CommandError(
+            "With --tables say --connection, --team and --tier, and --data-center where there are several."
+        )
+    return requests_by_pattern(
+        find_connection(options["connection"]),
+        TablePattern(options["tables"]),
+        team=options["team"],
+        tier=options["tier"],
+        data_centers=options["data_center"],
+    )
+
+
+def _along(name: str, options: dict[str, Any]) -> OnboardingSelection:
     return requests_along_lineage(
         live_dataset(name), Direction(options["direction"]), tier=options["tier"], team=options["team"]
     )

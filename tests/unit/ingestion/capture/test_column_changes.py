@@ -45,7 +45,7 @@ def test_columns_are_renamed_added_and_dropped(sql: str, expected: list[tuple[st
 
 
 def test_other_statements_alter_no_table() -> None:
-    for sql in ("RENAME TABLE a TO b", "CREATE TABLE t (a int)", "ALTER DATABASE d CHARACTER SET utf8mb4", ""):
+    for sql in ("RENAME TABLE a TO b", "CREATE INDEX t ON a (b)", "ALTER DATABASE d CHARACTER SET utf8mb4", ""):
         assert alteration(Statement("shop", sql)) is None
     assert alteration(Statement("shop", "ALTER TABLE `o``d`.`t.u` RENAME COLUMN a TO b")) == Alteration(
         "o`d", "t.u", (ColumnChange("a", "b"),)

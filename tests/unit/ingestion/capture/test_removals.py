@@ -120,7 +120,10 @@ def test_no_statement_stops_its_reader(text: str, before: str) -> None:
         ("ALTER ONLINE TABLE IF EXISTS `b`.`t x` DROP c", ("b", "t x")),
         ("SET STATEMENT lock_wait_timeout=9 FOR ALTER IGNORE TABLE t ADD PRIMARY KEY (id)", ("shop", "t")),
         ("ALTER DATABASE shop CHARACTER SET utf8mb4", None),
-        ("CREATE TABLE t (id int) COMMENT 'alter table u'", None),
+        ("CREATE TABLE t (id int) COMMENT 'alter table u'", ("shop", "t")),
+        ("create or replace table if not exists b.t select 1", ("b", "t")),
+        ("CREATE TEMPORARY TABLE t (id int)", None),
+        ("CREATE VIEW t AS SELECT 1", None),
         ("", None),
     ],
 )

@@ -47,7 +47,7 @@ def state_of(tapping: Tapping) -> TapState:
 def lead_on(tapping: Tapping, state: TapState) -> None:
     """What the tap of the new server begins with."""
     position, places = joined({spec.topic: state.place_of(spec.topic) for spec in SPECS[:2]})
-    tapping.log.stored = TapState(position, state.stopped, state.keys, places).as_json()
+    tapping.log.stored = TapState(position, state.stopped, state.known, places).as_json()
 
 
 def take_steps(tap: Tap, steps: int) -> None:
@@ -67,7 +67,7 @@ def test_captures_that_leave_and_arrive_one_by_one_have_each_change_once(data: s
         take_steps(tapping.tap(), data.draw(steps))
         state = state_of(tapping)
         left = {spec.topic: state.place_of(spec.topic) for spec in SPECS[:2] if spec != stays}
-        tapping.log.stored = TapState(state.position, state.stopped, state.keys, left).as_json()
+        tapping.log.stored = TapState(state.position, state.stopped, state.known, left).as_json()
         take_steps(tapping.tap([stays]), data.draw(steps))
         tapping.server = Server(cut_anew(binlog, data.draw(st.integers(1, 4))), at_once=3)
         lead_on(tapping, state_of(tapping))

@@ -229,10 +229,12 @@ def test_the_tap_and_the_jobs_go_by_the_policies_of_the_feed(copy: DatasetCopy) 
     dataset.save()
     (usual,) = captures_by_server()["db.example.org:3306"]
     assert (usual.spec.required, usual.spec.follows_truncate) == (None, False)
-    feed.options = {"on_misfit": "null", "on_truncate": "apply"}
+    assert (usual.spec.follows_drop, usual.spec.stops_at_narrowing) == (False, False)
+    feed.options = {"on_misfit": "null", "on_truncate": "apply", "on_drop": "apply", "on_narrowing": "stop"}
     feed.save()
     (changed,) = captures_by_server()["db.example.org:3306"]
     assert (changed.spec.required, changed.spec.follows_truncate) == (frozenset({"id", "day"}), True)
+    assert (changed.spec.follows_drop, changed.spec.stops_at_narrowing) == (True, True)
     assert not is_same_plan([usual], [changed])
     run = JobRun.objects.create(copy=given.copy_of(dataset), kind="incremental", due_at=NOW)
     spec, _ = job_spec_of(run, staging="file:///staging", ahead=timedelta(), now=NOW)

@@ -1,0 +1,68 @@
+"""Tables of a captured connection by a pattern of their names: first what would be onboarded, then what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+
+from frontend.ui.whole_numbers import parse_whole_number
+from lakehub import wiring
+from lakehub.accounts.models import Team, User
+from lakehub.accounts.permissions import teams_where
+from lakehub.catalog.models import Connection, DataCenter
+from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, onboard_many
+from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.request_permissions import require_onboarding
+from lakehub.catalog.storages import is_captured
+from lakehub.kernel.errors import Refused
+from quality.domain.slas import TIERS
+
+
+def onboard_tables(request: HttpRequest) -> HttpResponse:
+    """GET shows what would come of the form, POST onboards it."""
+    assert isinstance(request.user, User)
+    teams = list(Team.objects.filter(teams_where(request.user, "onboard")).distinct())
+    values = request.POST if request.method == "POST" else request.GET
+    connection = Connection.objects.filter(name=values.get("connection", ""), team__in=teams).first()
+    if connection is None or not is_captured(connection.plugin):
+        raise Http404("There is no connection of your teams whose changes are captured by that name.")
+    context = {
+        "connection": connection,
+        "teams": teams,
+        "tiers": list(TIERS),
+        "data_centers": DataCenter.objects.all(),
+        "values": values,
+        "chosen_centers": values.getlist("data_centers"),
+    }
+    if not values.get("tables", "").strip():
+        return _page(request, context)
+    try:
+        selection = _selection(request.user, connection, values)
+        if request.method != "POST":
+            return _page(request, {**context, "selection": selection})
+        made = onboard_many(selection.requests, actor=request.user.get_username(), now=wiring.clock.now())
+    except Refused as refused:
+        return _page(request, {**context, "errors": refused.fields or {"tables": str(refused)}}, status=422)
+    return _page(request, {**context, "lines": _in_order(selection.lines, made)})
+
+
+def _selection(person: User, connection: Connection, values: QueryDict) -> OnboardingSelection:
+    """Raises Refused, PermissionDenied."""
+    team, tier = values.get("team", ""), parse_whole_number(values.get("tier", ""))
+    if not Team.objects.filter(name=team).exists():
+        raise Refused.for_fields({"team": "Choose the team that owns them."})
+    if tier not in TIERS:
+        raise Refused.for_fields({"tier": "Choose a tier."})
+    require_onboarding(person, team=team, connections=[connection.name])
+    pattern, centers = TablePattern(values["tables"]), values.getlist("data_centers")
+    return requests_by_pattern(connection, pattern, team=team, tier=tier, data_centers=centers)
+
+
+def _in_order(lines: Sequence[OnboardingLine], made: Sequence[OnboardingLine]) -> list[OnboardingLine]:
+    return sorted((*lines, *made), key=lambda line: line.name)
+
+
+def _page(request: HttpRequest, context: dict[str, object], status: int = 200) -> HttpResponse:
+    return render(request, "screens/onboarding/templates/many.html", context, status=status)

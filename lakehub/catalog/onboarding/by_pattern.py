@@ -1,0 +1,122 @@
+"""The tables of one connection whose names are of a pattern and which nobody onboarded yet, as applications for onboarding: what is captured needs a key, and the tables say theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from lakehub.catalog.metadata import MetadataUnavailable, StorageUnreachable
+from lakehub.catalog.models import Connection, DataCenter, Dataset, Feed
+from lakehub.catalog.onboarding.along_lineage import dataset_name_of_table
+from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingSelection, OnboardingStatus
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.catalog.storages import ServerDatabase, Storage, is_captured
+from lakehub.kernel.errors import Refused
+
+MAX_LISTED = 100_000
+"""Names that a storage is asked for."""
+_NO_KEY = "The table has no primary key. Give it one, or onboard it alone with a record key that no two rows share."
+
+
+@dataclass(frozen=True)
+class TablePattern:
+    """`text`: names with `*`, `?` and `[...]`, several with commas between; capital letters are others than small ones."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise Refused.for_fields(
+                {"tables": "Name the tables: a pattern such as `sales_*`, or several with commas."}
+            )
+
+    @property
+    def names(self) -> list[str]:
+        return [name for each in self.text.split(",") if (name := each.strip())]
+
+    def matches(self, table: str) -> bool:
+        return any(fnmatchcase(table, name) for name in self.names)
+
+
+def requests_by_pattern(
+    connection: Connection, pattern: TablePattern, *, team: str, tier: int, data_centers: Sequence[str]
+) -> OnboardingSelection:
+    """`requests` for what can be onboarded; `lines` for what is already, or has no key. Raises Refused."""
+    if not is_captured(connection.plugin):
+        raise Refused.for_fields(
+            {
+                "connection": f"Tables of `{connection.name}` are read by their cursor columns, which differ: onboard them one by one, or as a list. "
+                "By a pattern those are onboarded whose changes are captured, from a connection with the plug-in `mysql`."
+            }
+        )
+    like = OnboardingRequest("", team, tier, connection.name, "", tuple(data_centers) or _only_data_center())
+    taken = set(Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True))
+    requests, lines = list[OnboardingRequest](), list[OnboardingLine]()
+    try:
+        storage = connection.storage
+        known = _onboarded(connection, storage)
+        for table in _matching(storage, pattern):
+            name = known.get(table) or dataset_name_of_table(table)
+            if table in known:
+                lines.append(OnboardingLine(name, OnboardingStatus.EXISTS))
+            elif name in taken:
+                why = f"A dataset `{name}` is there already, of another table than `{table}`. Onboard this one alone, under another name."
+                lines.append(OnboardingLine(name, OnboardingStatus.REFUSED, {"name": why}))
+            else:
+                taken.add(name)
+                _apply(storage, replace(like, name=name, table=table), requests, lines)
+    except MetadataUnavailable as problem:
+        raise Refused(f"Nothing was onboarded: {problem}") from problem
+    return OnboardingSelection(tuple(requests), tuple(lines))
+
+
+def _only_data_center() -> tuple[str, ...]:
+    """None where it has to be said which."""
+    names = tuple(DataCenter.objects.values_list("name", flat=True)[:2])
+    return names if len(names) == 1 else ()
+
+
+def _matching(storage: Storage, pattern: TablePattern) -> Sequence[str]:
+    """Raises Refused where there is none, or too many; MetadataUnavailable."""
+    tables = storage.tables(MAX_LISTED)
+    matching = [table for table in tables if pattern.matches(table)]
+    if not matching:
+        raise Refused.for_fields(
+            {
+                "tables": f"No table is called like `{pattern.text[:200]}`, of {len(tables):,} that the account may see. {storage.empty_hint}"
+            }
+        )
+    if len(matching) > MAX_REQUESTS:
+        raise Refused.for_fields(
+            {
+                "tables": f"`{pattern.text[:200]}` is the name of {len(matching):,} tables, and {MAX_REQUESTS} are onboarded at once: name fewer."
+            }
+        )
+    return matching
+
+
+def _apply(
+    storage: Storage, application: OnboardingRequest, requests: list[OnboardingRequest], lines: list[OnboardingLine]
+) -> None:
+    """Raises StorageUnreachable: no other table of it can be looked at either."""
+    try:
+        key = storage.describe(application.table).primary_key
+    except StorageUnreachable:
+        raise
+    except MetadataUnavailable as problem:
+        lines.append(OnboardingLine(application.name, OnboardingStatus.REFUSED, {"table": str(problem)}))
+        return
+    if key:
+        requests.append(replace(application, primary_key=key))
+    else:
+        lines.append(OnboardingLine(application.name, OnboardingStatus.REFUSED, {"primary_key": _NO_KEY}))
+
+
+def _onboarded(connection: Connection, storage: Storage) -> dict[str, str]:
+    """The names of datasets by table, as the storage lists it."""
+    place = storage.location()
+    database = f"{place.name}." if isinstance(place, ServerDatabase) else ""
+    feeds = Feed.objects.filter(connection=connection, dataset__offboarded_at=None)
+    names = feeds.values_list("object", "dataset__name")
+    return {table.partition("?")[0].removeprefix(database): name for table, name in names}

@@ -1,0 +1,207 @@
+"""Tables of a captured connection by a pattern of their names: which are chosen, who may ask, and what is refused. A real server: tests/services/test_capture_onboarding.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from lakehub.accounts.models import Role
+from lakehub.catalog.metadata import ColumnMetadata, ColumnType, MetadataUnavailable, StorageUnreachable, TableMetadata
+from lakehub.catalog.models import Connection, Dataset
+from lakehub.catalog.onboarding import by_pattern
+from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
+from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.catalog.storages.sql.mysql import MySqlStorage
+from lakehub.kernel.errors import Refused
+from tests import factories as make
+
+pytestmark = pytest.mark.django_db
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "sales_orders": ("id",),
+    "sales_lines": ("order_id", "line"),
+    "sales_log": (),
+    "Sales_old": ("id",),
+    "people": ("id",),
+}
+BULK = "/api/v1/datasets/bulk"
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
+    def describe(storage: MySqlStorage, table: str) -> TableMetadata:
+        key = KEYS[table]
+        return TableMetadata(tuple(ColumnMetadata(name, ColumnType.INTEGER) for name in key), key)
+
+    monkeypatch.setattr(MySqlStorage, "tables", lambda storage, limit: sorted(KEYS))
+    monkeypatch.setattr(MySqlStorage, "describe", describe)
+    make.data_center("dc1")
+    return make.connection("shop", "mysql://reader:hunter2@db.example.org:3306/ops", plugin="mysql")
+
+
+def chosen(connection: Connection, text: str, **fields: Any) -> OnboardingSelection:
+    facts = {"team": "flight-ops", "tier": 2, "data_centers": ["dc1"], **fields}
+    return requests_by_pattern(connection, TablePattern(text), **facts)
+
+
+def test_tables_of_the_pattern_are_chosen_with_the_keys_that_they_have(shop: Connection) -> None:
+    selection = chosen(shop, "sales_*, pe?ple", data_centers=[])
+    requests = {request.table: (request.name, tuple(request.primary_key)) for request in selection.requests}
+    assert requests == {
+        "sales_lines": ("sales_lines", ("order_id", "line")),
+        "sales_orders": ("sales_orders", ("id",)),
+        "people": ("people", ("id",)),
+    }
+    facts = {(each.tier, each.team, each.ingested, tuple(each.data_centers)) for each in selection.requests}
+    assert facts == {(2, "flight-ops", True, ("dc1",))}
+    (line,) = selection.lines
+    assert (line.name, line.result, "no primary key" in line.why["primary_key"]) == ("sales_log", "refused", True)
+
+
+@pytest.mark.parametrize("object_name", ["sales_orders", "ops.sales_orders"])
+def test_what_is_onboarded_already_is_left_as_it_is(shop: Connection, object_name: str) -> None:
+    make.feed(make.dataset("bookings"), connection=shop, object=object_name)
+    make.feed(make.dataset("sales_lines"))
+    selection = chosen(shop, "sales_*s")
+    lines = {line.name: (line.result, line.why) for line in selection.lines}
+    assert lines["bookings"] == (OnboardingStatus.EXISTS, {})
+    assert "of another table than `sales_lines`" in lines["sales_lines"][1]["name"]
+    assert selection.requests == ()
+
+
+def test_two_tables_that_would_have_one_name_are_not_one_dataset(
+    shop: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MySqlStorage, "tables", lambda storage, limit: ["Sales_old", "sales_old"])
+    monkeypatch.setattr(MySqlStorage, "describe", lambda storage, table: TableMetadata((), ("id",)))
+    selection = chosen(shop, "*")
+    assert [request.table for request in selection.requests] == ["Sales_old"]
+    assert [line.result for line in selection.lines] == ["refused"]
+
+
+def test_a_table_that_cannot_be_read_is_named_and_a_server_that_is_away_ends_it(
+    shop: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(storage: MySqlStorage, table: str) -> TableMetadata:
+        raise MetadataUnavailable(f"`{table}` cannot be read.")
+
+    monkeypatch.setattr(MySqlStorage, "describe", refuse)
+    assert [line.why["table"] for line in chosen(shop, "people").lines] == ["`people` cannot be read."]
+    asked = list[str]()
+
+    def fall_silent(storage: MySqlStorage, table: str) -> TableMetadata:
+        asked.append(table)
+        raise StorageUnreachable("Nobody answers at db.example.org.")
+
+    monkeypatch.setattr(MySqlStorage, "describe", fall_silent)
+    with pytest.raises(Refused, match="Nothing was onboarded: Nobody answers"):
+        chosen(shop, "*")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("sale_*", "No table is called like `sale_*`, of 5 that the account may see"),
+        (" , ", "Name the tables"),
+        ("*", "is the name of 5 tables, and 4 are onboarded at once"),
+    ],
+)
+def test_a_pattern_of_none_or_of_too_many_is_refused(
+    shop: Connection, text: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_pattern, "MAX_REQUESTS", 4)
+    with pytest.raises(Refused) as refused:
+        chosen(shop, text)
+    assert why in refused.value.fields["tables"]
+
+
+def test_tables_that_are_read_by_a_cursor_are_not_onboarded_so() -> None:
+    with pytest.raises(Refused) as refused:
+        chosen(make.connection(), "*")
+    assert "read by their cursor columns" in refused.value.fields["connection"]
+
+
+def test_only_who_may_read_the_connection_is_told_of_its_tables(shop: Connection) -> None:
+    other = make.team("others")
+    body = {"connection": "shop", "tables": "sales_log", "tier": 2, "team": "others"}
+    answers = {}
+    for name, memberships in {"stranger": [other], "owner": [other, shop.team]}.items():
+        person, client = make.user(name), Client()
+        for team in memberships:
+            make.member(person, team, Role.OWNER)
+        client.force_login(person)
+        answers[name] = client.post(BULK, body, content_type="application/json")
+    assert answers["stranger"].status_code == 403
+    assert "sales_log" not in answers["stranger"].content.decode()
+    (line,) = answers["owner"].json()
+    assert (line["name"], line["result"]) == ("sales_log", "refused")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"tables": "*"}, "With `tables` this is needed."),
+        ({"tables": "*", "lineage_of": "x"}, "one of the three"),
+        ({"tables": "*", "connection": "shpo", "team": "flight-ops", "tier": 1}, "Did you mean `shop`?"),
+        ({"tables": "x" * 501}, "500"),
+    ],
+)
+def test_what_is_missing_is_told(shop: Connection, client: Client, body: dict[str, Any], why: str) -> None:
+    make.member(person := make.user("ana"), shop.team, Role.OWNER)
+    client.force_login(person)
+    answer = client.post(BULK, body, content_type="application/json")
+    assert 400 <= answer.status_code < 500
+    assert why in answer.content.decode()
+    assert "hunter2" not in answer.content.decode()
+    assert not Dataset.objects.exists()
+
+
+def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
+    shop: Connection, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make.member(person := make.user("ana"), shop.team, Role.OWNER)
+    client.force_login(person)
+    form = {"connection": "shop", "tables": "sales_*", "team": shop.team.name, "tier": "2", "data_centers": ["dc1"]}
+    assert 'href="/onboard-tables?connection=shop"' in client.get("/onboarding?connection=shop").content.decode()
+    text = client.get("/onboard-tables", form).content.decode()
+    assert all(fact in text for fact in ("2 tables to onboard", "key order_id, line", "has no primary key", "Left out"))
+    assert not Dataset.objects.exists()
+    asked = list[tuple[str, ...]]()
+
+    def onboard(requests: Sequence[OnboardingRequest], **facts: Any) -> list[OnboardingLine]:
+        asked.append(tuple(request.table for request in requests))
+        return [OnboardingLine("sales_lines", OnboardingStatus.REFUSED, {"table": "<b>It</b> is `a view`."})]
+
+    monkeypatch.setattr("frontend.screens.onboarding.many_views.onboard_many", onboard)
+    text = client.post("/onboard-tables", form).content.decode()
+    assert asked == [("sales_lines", "sales_orders")]
+    assert ("What became of each" in text, "&lt;b&gt;It&lt;/b&gt; is" in text, "<b>It" in text) == (True, True, False)
+    for wrong, why in ({"tables": "x"}, "No table is called like"), ({"tier": "9"}, "Choose a tier"):
+        answer = client.post("/onboard-tables", {**form, **wrong})
+        assert (answer.status_code, why in answer.content.decode()) == (422, True)
+    assert len(asked) == 1
+
+
+def test_the_page_is_for_owners_of_the_connections_team(shop: Connection, client: Client) -> None:
+    make.member(person := make.user("eve"), make.team("others"), Role.OWNER)
+    client.force_login(person)
+    for team in ("others", shop.team.name):
+        form = {"connection": "shop", "tables": "sales_*", "team": team, "tier": "2"}
+        assert {client.get("/onboard-tables", form).status_code, client.post("/onboard-tables", form).status_code} == {
+            404
+        }
+    make.member(person, shop.team, Role.OWNER)
+    make.team("third")
+    form = {"connection": "shop", "tables": "sales_*", "team": "third", "tier": "2"}
+    assert {client.get("/onboard-tables", form).status_code, client.post("/onboard-tables", form).status_code} == {403}
+
+
+def test_the_command_needs_what_tables_do_not_say(shop: Connection) -> None:
+    for arguments in (["--tables", "*"], ["--tables", "*", "--lineage-of", "x"], []):
+        with pytest.raises(CommandError, match=r"With --tables say|one of the three"):
+            call_command("onboard", *arguments)
