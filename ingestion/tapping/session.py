@@ -211,7 +211,9 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     captured = [each for each in plan if goes_on(each, stops)]
     tables = {(each.spec.database, each.spec.table) for each in captured}
     address = replica_address(look.url, server, instance_key=parts.instance_key)
-    stream = BinlogStream(address, begun.position.gtid, lambda database, table: (database, table) in tables)
+    stream = BinlogStream(
+        address, begun.position.gtid, lambda database, table: (database, table) in tables, look.charsets
+    )
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
     waits = tuple(dict.fromkeys(arrived.waits.values()))
     session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waits)

@@ -197,9 +197,10 @@ def test_rows_that_were_rolled_back_are_not_captured_although_the_binlog_has_the
         "CREATE TEMPORARY TABLE x (i int)",
         "BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO x VALUES (1)", "INSERT INTO m VALUES (1)", "ROLLBACK",
         "BEGIN", "INSERT INTO t VALUES (2)", "SAVEPOINT `a b`", "INSERT INTO t VALUES (3)", "INSERT INTO m VALUES (2)", "ROLLBACK TO `a b`", "COMMIT",
+        "BEGIN", "INSERT INTO t VALUES (4)", "SAVEPOINT `Zähler\n1`", "INSERT INTO t VALUES (5)", "INSERT INTO m VALUES (3)", "ROLLBACK TO `zahler\n1`", "COMMIT",
     )  # fmt: skip
     server.take("t")
-    assert server.replayed("t").keys() == {(key,) for key in server.rows("t")} == {(2,)}
+    assert server.replayed("t").keys() == {(key,) for key in server.rows("t")} == {(2,), (4,)}
     assert server.stopped == {}
 
 
@@ -229,6 +230,29 @@ def test_a_session_that_writes_statements_stops_the_tables_that_it_changes(
     server.take("t", "u")
     assert list(server.stopped) == ["t"]
     assert "another `binlog_format` than ROW" in server.stopped["t"]
+
+
+def test_a_statement_is_read_in_the_character_set_of_its_session(server: TappedServer) -> None:
+    """The binlog has its bytes as they were sent."""
+    server.execute("CREATE TABLE `größe` (id int PRIMARY KEY)", "CREATE TABLE t (id int PRIMARY KEY)")
+    server.execute("INSERT INTO `größe` VALUES (1)", "INSERT INTO t VALUES (1)")
+    latin1 = sa.create_engine(server.url.update_query_dict({"charset": "latin1"}), poolclass=sa.NullPool)
+    with latin1.connect() as connection:
+        connection.exec_driver_sql(f"TRUNCATE TABLE {DATABASE}.`größe`")
+    server.take("größe", "t")
+    assert list(server.stopped) == ["größe"]
+    assert "was truncated" in server.stopped["größe"]
+
+
+def test_an_alteration_that_drops_rows_stops_the_table(server: TappedServer) -> None:
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, n int)",
+        "INSERT INTO t VALUES (1, 1), (2, 1)",
+        "ALTER IGNORE TABLE t ADD UNIQUE (n)",
+    )
+    assert server.rows("t").keys() == {1}
+    server.take("t")
+    assert "ALTER IGNORE TABLE" in server.stopped["t"]
 
 
 def test_a_distributed_transaction_stops_the_tables_that_it_changes(server: TappedServer) -> None:

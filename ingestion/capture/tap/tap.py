@@ -368,6 +368,8 @@ def _reason_of_loss(removal: Removal, table: str) -> str:
             what = f"{table} was truncated: its rows are gone, and those in the lake are still there."
         case Loss.PARTITION_REMOVED:
             what = f"{table} has lost rows with a partition that was removed or exchanged; those in the lake are still there."
+        case Loss.DUPLICATES_DROPPED:
+            what = f"{table} was changed by ALTER IGNORE TABLE, which drops rows that a key does not allow; those in the lake are still there."
         case Loss.FILES_REPLACED:
             what = f"The files of {table} were taken away or replaced by others: what rows it has now is not in the binlog."
         case Loss.RENAMED:
