@@ -28,6 +28,7 @@ from ingestion.tapping import moving, source_server
 from ingestion.tapping.beginning import (
     LOAD_AGAIN,
     PURGE_WARNING,
+    STATEMENT_WARNING,
     Beginning,
     beginning,
     moved_captures,
@@ -85,6 +86,7 @@ class TapSession:
     """Topics."""
     waits: tuple[str, ...] = ()
     """For what captures wait that come from another server."""
+    statement_warning: str = ""
     tap: Tap = field(init=False)
     _altered: set[str] = field(default_factory=set)
     _opened_at: float = field(init=False)
@@ -145,7 +147,7 @@ class TapSession:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.look.warnings, *filter(None, [self.purge_warning]), *self.waits]
+        return [*self.look.warnings, *filter(None, [self.purge_warning, self.statement_warning]), *self.waits]
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped.add(topic)
@@ -154,6 +156,10 @@ class TapSession:
 
     def table_altered(self, topic: str) -> None:
         self._altered.add(topic)
+
+    def written_by_statement(self, transaction: str) -> None:
+        self.statement_warning = STATEMENT_WARNING.format(transaction)
+        logger.warning("%s: %s", self.server, self.statement_warning)
 
     def _register_altered(self) -> None:
         """A table without writes has its version as well. What cannot be registered stops the table with its next rows."""

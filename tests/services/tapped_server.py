@@ -50,12 +50,16 @@ class TappedServer:
     versions: Versions = field(default_factory=Versions)
     stopped: dict[str, str] = field(default_factory=dict)
     altered: list[str] = field(default_factory=list)
+    by_statement: list[str] = field(default_factory=list)
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped[topic] = reason
 
     def table_altered(self, topic: str) -> None:
         self.altered.append(topic)
+
+    def written_by_statement(self, transaction: str) -> None:
+        self.by_statement.append(transaction)
 
     def execute(self, *statements: str) -> None:
         with self.engine.connect() as connection:

@@ -230,6 +230,43 @@ def test_a_session_that_writes_statements_stops_the_tables_that_it_changes(
     server.take("t", "u")
     assert list(server.stopped) == ["t"]
     assert "another `binlog_format` than ROW" in server.stopped["t"]
+    assert len(server.by_statement) == 1
+
+
+def test_a_statement_that_changes_a_table_by_a_view_or_a_trigger_is_told(server: TappedServer) -> None:
+    """It does not name the table; so nobody can say which it was."""
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE a (id int PRIMARY KEY)",
+        "CREATE TRIGGER after_a AFTER INSERT ON a FOR EACH ROW INSERT INTO t VALUES (NEW.id)",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "INSERT INTO a VALUES (1)",
+        "COMMIT",
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO a VALUES (2)",
+    )
+    by_trigger = server.gtid()
+    server.execute("SET SESSION binlog_format = STATEMENT", "INSERT INTO v VALUES (3)")
+    by_view = server.gtid()
+    server.execute("INSERT INTO t VALUES (4)")
+    server.take("t")
+    assert server.by_statement == [by_trigger, by_view]
+    assert (server.stopped, server.replayed("t").keys()) == ({}, {(1,), (4,)})
+
+
+def test_a_primary_key_that_changes_stops_the_table_where_rows_may_share_a_record_key(server: TappedServer) -> None:
+    for name in ("wider", "none", "same"):
+        server.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, n int NOT NULL)", f"INSERT INTO {name} VALUES (1, 1)")
+    server.execute(
+        "ALTER TABLE wider DROP PRIMARY KEY, ADD CONSTRAINT PRIMARY KEY USING BTREE (id, n)",
+        "ALTER TABLE none DROP PRIMARY KEY",
+        "ALTER TABLE same DROP PRIMARY KEY, ADD PRIMARY KEY (`ID`)",
+        *(f"INSERT INTO {name} VALUES ({key}, 2)" for name, key in (("wider", 1), ("none", 1), ("same", 2))),
+    )
+    server.take("wider", "none", "same", record_key=("id",))
+    assert server.stopped.keys() == {"wider", "none"}
+    assert "two of its rows may have the same record key now (`id`)" in server.stopped["wider"]
+    assert server.replayed("same").keys() == {(1,), (2,)}
 
 
 def test_a_statement_is_read_in_the_character_set_of_its_session(server: TappedServer) -> None:

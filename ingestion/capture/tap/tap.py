@@ -59,6 +59,9 @@ class Observer(Protocol):
     def table_altered(self, topic: str) -> None:
         """Its definition may be another one now; rows that come have it by themselves."""
 
+    def written_by_statement(self, transaction: str) -> None:
+        """By a session with another binlog_format than ROW. The tables that it names are stopped; those that a view or a trigger has changed are not known."""
+
 
 @dataclass
 class _Encoded:
@@ -212,11 +215,13 @@ class Tap:
 
     def _take_statement(self, statement: Statement) -> None:
         """Rows that go without a word about each would stay in the lake."""
-        for removal in removals(statement):
-            for spec in self._specs:
-                is_named = spec.database == removal.database and removal.table in (ALL_TABLES, spec.table)
-                if is_named and spec.topic not in self._passed:
-                    self._take_removal(spec, removal)
+        removed = removals(statement)
+        named = [(spec, removal) for removal in removed for spec in self._specs if _is_of(removal, spec)]
+        for spec, removal in named:
+            if spec.topic not in self._passed:
+                self._take_removal(spec, removal)
+        if any(removal.loss is Loss.WRITTEN_BY_STATEMENT for removal in removed):
+            self._observer.written_by_statement("" if self._transaction is None else str(self._transaction.gtid))
         if (altered := alteration(statement)) is not None:
             for spec in self._waiting(altered.database, altered.table):
                 self._note_alteration(spec, altered)
@@ -243,6 +248,9 @@ class Tap:
                     f"of the dataset which columns are left out, hashed and masked now. {_RELOAD}",
                 )
                 return
+        if spec.record_key and altered.may_double(spec.record_key):
+            self._stop(spec, _reason_of_doubles(f"`{spec.database}.{spec.table}`", spec.record_key))
+            return
         if altered.changes and self._transaction is not None:
             self._versions.note_changes(spec.topic, self._transaction.facts.sequence, altered.changes)
         self._observer.table_altered(spec.topic)
@@ -362,6 +370,10 @@ class Tap:
             self._observer.table_stopped(spec.topic, reason)
 
 
+def _is_of(removal: Removal, spec: CaptureSpec) -> bool:
+    return spec.database == removal.database and removal.table in (ALL_TABLES, spec.table)
+
+
 def _reason_of_loss(removal: Removal, table: str) -> str:
     match removal.loss:
         case Loss.EMPTIED:
@@ -382,6 +394,14 @@ def _reason_of_loss(removal: Removal, table: str) -> str:
                 f"A session has changed {table} with another `binlog_format` than ROW: which rows is not in the binlog."
             )
     return f"{what} {_RELOAD}"
+
+
+def _reason_of_doubles(table: str, record_key: Sequence[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in record_key)
+    return (
+        f"{table} has another primary key than before, or none, and two of its rows may have the same record key now ({names}). Onboard it under another name with "
+        f"a record key that no two rows share, or give it a primary key of columns of this one. {_RELOAD}"
+    )
 
 
 def _bytes_of(messages: Sequence[Outgoing]) -> int:
