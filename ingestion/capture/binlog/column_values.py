@@ -60,8 +60,8 @@ def lake_type_of(column: MappedColumn) -> str:
             )
         case _K.GEOMETRY | _K.JSON | _K.COMPRESSED_BLOB | _K.COMPRESSED_VARCHAR:
             raise UnfitColumn(
-                f"`{column.name}` is a column of the binlog's type {column.kind.name}, which cannot be captured. Load the table by its cursor column, "
-                "or drop that column."
+                f"`{column.name}` is a column of the binlog's type {column.kind.name}, which cannot be captured. Leave it out, load the table by its "
+                "cursor column, or drop that column."
             )
     return "binary" if column.is_binary else "string"
 
