@@ -269,6 +269,24 @@ def test_a_primary_key_that_changes_stops_the_table_where_rows_may_share_a_recor
     assert server.replayed("same").keys() == {(1,), (2,)}
 
 
+def test_a_key_whose_texts_may_be_shorter_stops_the_table(server: TappedServer) -> None:
+    """A server takes spaces away without a word; one that gets longer keeps them."""
+    types = {"fixed": "char(9)", "narrow": "varchar(3)", "wide": "varchar(90)", "endless": "text"}
+    for name, type in types.items():
+        key = "id(9)" if type == "text" else "id"
+        server.execute(
+            f"CREATE TABLE {name} (id varchar(20), n int, PRIMARY KEY ({key}))",
+            f"INSERT INTO {name} VALUES ('abc ', 1)",
+        )
+    for name, type in types.items():
+        alter = f"ALTER TABLE {name} MODIFY id {type} NOT NULL"
+        server.execute("SET SESSION sql_mode = ''", alter, f"UPDATE {name} SET n = 2")
+    server.take(*types, record_key=("id",))
+    assert server.stopped.keys() == {"fixed", "narrow"}
+    assert "Texts of `id`, a part of the record key" in server.stopped["fixed"]
+    assert server.replayed("wide") == server.replayed("endless") == {("abc ",): {"id": "abc ", "n": 2}}
+
+
 def test_a_statement_is_read_in_the_character_set_of_its_session(server: TappedServer) -> None:
     """The binlog has its bytes as they were sent."""
     server.execute("CREATE TABLE `größe` (id int PRIMARY KEY)", "CREATE TABLE t (id int PRIMARY KEY)")

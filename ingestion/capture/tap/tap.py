@@ -29,6 +29,7 @@ from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
+from ingestion.capture.tap.key_values import shortened_keys
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
@@ -360,6 +361,9 @@ class Tap:
             )
             self._stop(spec, f"The record key of `{spec.database}.{spec.table}` was {before} and is {now}. {_RELOAD}")
             return None
+        if known is not None and (names := shortened_keys(known.table.definition, definition, table.record_key)):
+            self._stop(spec, _reason_of_short_keys(f"`{spec.database}.{spec.table}`", names))
+            return None
         self._tables[spec.topic] = _Encoded(table, self._new_encoder(table))
         return self._tables[spec.topic]
 
@@ -402,6 +406,11 @@ def _reason_of_doubles(table: str, record_key: Sequence[str]) -> str:
         f"{table} has another primary key than before, or none, and two of its rows may have the same record key now ({names}). Onboard it under another name with "
         f"a record key that no two rows share, or give it a primary key of columns of this one. {_RELOAD}"
     )
+
+
+def _reason_of_short_keys(table: str, names: Sequence[str]) -> str:
+    keys = ", ".join(f"`{name}`" for name in names)
+    return f"Texts of {keys}, a part of the record key of {table}, may have become shorter with its new type, and the binlog does not say which. {_RELOAD}"
 
 
 def _bytes_of(messages: Sequence[Outgoing]) -> int:

@@ -1,0 +1,28 @@
+"""Which values of a key an ALTER TABLE may have changed in rows that are there already: the binlog says of no row that it has another key now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
+
+_K = ColumnKind
+
+
+def shortened_keys(before: TableMap, after: TableMap, record_key: Sequence[str]) -> list[str]:
+    """Columns of the record key whose texts may have lost what they ended with, such as spaces, which no server asks about."""
+    old, new = ({column.name: column for column in each.columns} for each in (before, after))
+    return [name for name in record_key if name in old and name in new and _may_be_shorter(old[name], new[name])]
+
+
+def _may_be_shorter(before: MappedColumn, after: MappedColumn) -> bool:
+    if after.kind is _K.STRING:
+        return before.kind in (_K.VARCHAR, _K.BLOB)
+    if after.kind is _K.VARCHAR:
+        return before.kind is _K.BLOB or (before.kind is _K.VARCHAR and _length(after) < _length(before))
+    return False
+
+
+def _length(column: MappedColumn) -> int:
+    """In bytes, at most."""
+    return int.from_bytes(bytes(column.metadata), "little")
