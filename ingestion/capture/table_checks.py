@@ -12,9 +12,10 @@ _TRANSACTIONAL = frozenset({"INNODB", "ROCKSDB"})
 _TABLE, _VERSIONED = "BASE TABLE", "SYSTEM VERSIONED"
 _KINDS = {"VIEW": "a view", "SYSTEM VIEW": "a view of the server", "SEQUENCE": "a sequence", "TEMPORARY": "temporary"}
 _NAME = r"`(?:[^`]|``)+`"
+_NAMES = rf"{_NAME}(?:, {_NAME})*"
 _FOREIGN_KEY = re.compile(
-    rf"^\s*CONSTRAINT (?P<name>{_NAME}) FOREIGN KEY \([^)]*\) REFERENCES (?P<parent>(?:{_NAME}\.)?{_NAME}) "
-    rf"\({_NAME}(?:, {_NAME})*\)(?P<rules>(?: ON (?:DELETE|UPDATE) (?:CASCADE|RESTRICT|NO ACTION|SET NULL|SET DEFAULT))*),?$",
+    rf"^\s*CONSTRAINT (?P<name>{_NAME}) FOREIGN KEY \({_NAMES}\) REFERENCES (?P<parent>(?:{_NAME}\.)?{_NAME}) "
+    rf"\({_NAMES}\)(?P<rules>(?: ON (?:DELETE|UPDATE) (?:CASCADE|RESTRICT|NO ACTION|SET NULL|SET DEFAULT))*),?$",
     re.MULTILINE,
 )
 _RULE = re.compile(r"ON (?:DELETE|UPDATE) (?:SET NULL|SET DEFAULT|CASCADE)")

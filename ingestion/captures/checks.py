@@ -8,8 +8,9 @@ from django.conf import settings
 from sqlalchemy.exc import SQLAlchemyError
 
 from ingestion.capture.cell_checks import cell_table_problems
+from ingestion.capture.column_checks import uncertain_keys, unfit_columns
 from ingestion.capture.server_checks import read_server_facts, server_problems
-from ingestion.capture.snapshot.definitions import named_table
+from ingestion.capture.snapshot.definitions import NoSuchTable, named_table, read_charsets, read_definition
 from ingestion.capture.table_checks import read_table_facts, table_problems
 from ingestion.captures.servers import is_kafka
 from ingestion.changelog import ChangelogError
@@ -36,9 +37,16 @@ def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> C
             database, name = named_table(table, read_url(url).address.database or "")
             facts = read_table_facts(source.connection, database, name) if table else None
             of_table = [] if facts is None else table_problems(facts, database, name)
+            unfit, uncertain = dict[str, str](), dict[str, str]()
             if facts is not None and options is not None and not of_table:
                 of_table = cell_table_problems(source.connection, database, name, options)
-    except (CannotOpen, UnusableUrl, NotCells) as problem:
+            elif facts is not None and not of_table:
+                definition, charsets = (
+                    read_definition(source.connection, database, name),
+                    read_charsets(source.connection),
+                )
+                unfit, uncertain = unfit_columns(definition, charsets), uncertain_keys(definition, charsets)
+    except (CannotOpen, UnusableUrl, NotCells, NoSuchTable) as problem:
         raise MetadataUnavailable(str(problem)) from problem
     except SQLAlchemyError as problem:
         raise MetadataUnavailable(f"The server did not say how it is set up: {error_text(problem, url)}") from problem
@@ -47,6 +55,8 @@ def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> C
         tuple(problem.text for problem in server if problem.is_warning),
         tuple(of_table),
         {} if facts is None else facts.generated,
+        unfit,
+        uncertain,
     )
 
 

@@ -21,6 +21,7 @@ MAX_DEPTH = 10
 MAX_FIELDS = 1_000
 """Of one structure, those of the structures in it included; what has more in a source is kept as JSON text."""
 MAX_PRECISION = 38
+_CERTAIN_KEY = re.compile(r"string|int|long|bigint|date|decimal\(\d+,\s*0\)")
 _KNOWN_NAMES = (*SIMPLE_TYPES, "decimal(10,2)", "array<string>", "map<string,string>", "struct<name:string>")
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[<>,:]|decimal\(\s*[0-9]+\s*,\s*[0-9]+\s*\)|[^\s<>,:`()]+)")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
@@ -301,6 +302,11 @@ def _read_struct(tokens: _Tokens, depth: int) -> ColumnType:
 
 
 _NESTED = {"array": _read_array, "map": _read_map, "struct": _read_struct}
+
+
+def is_certain_key(type_: str) -> bool:
+    """Everyone writes its values alike as a text, by which changes name rows."""
+    return _CERTAIN_KEY.fullmatch(type_) is not None
 
 
 def _quoted(name: str) -> str:

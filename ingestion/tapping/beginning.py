@@ -15,6 +15,10 @@ PURGE_WARNING = (
     "What the tap has not read yet is in the oldest file of the binlog, which the server removes next. Keep the binlog for longer "
     "(`binlog_expire_logs_seconds`), or the datasets of this server have to be loaded again."
 )
+STATEMENT_WARNING = (
+    "A session with another `binlog_format` than ROW has written the transaction {}. The datasets of the tables that it names are stopped; tables that a view "
+    "or a trigger has changed by it are not in the binlog: load their datasets again, with `replace`, and let sessions write with ROW."
+)
 
 
 class Untappable(RuntimeError):

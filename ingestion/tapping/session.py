@@ -30,6 +30,7 @@ from ingestion.tapping import moving, source_server
 from ingestion.tapping.beginning import (
     LOAD_AGAIN,
     PURGE_WARNING,
+    STATEMENT_WARNING,
     Beginning,
     beginning,
     moved_captures,
@@ -87,6 +88,7 @@ class TapSession:
     """Topics."""
     waits: tuple[str, ...] = ()
     """For what captures wait that come from another server."""
+    statement_warning: str = ""
     tap: Tap = field(init=False)
     _altered: set[str] = field(default_factory=set)
     _opened_at: float = field(init=False)
@@ -154,7 +156,7 @@ class TapSession:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.look.warnings, *filter(None, [self.purge_warning]), *self.waits]
+        return [*self.look.warnings, *filter(None, [self.purge_warning, self.statement_warning]), *self.waits]
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped.add(topic)
@@ -163,6 +165,10 @@ class TapSession:
 
     def table_altered(self, topic: str) -> None:
         self._altered.add(topic)
+
+    def written_by_statement(self, transaction: str) -> None:
+        self.statement_warning = STATEMENT_WARNING.format(transaction)
+        logger.warning("%s: %s", self.server, self.statement_warning)
 
     def _register_altered(self) -> None:
         """A table without writes has its version as well. What cannot be registered stops the table with its next rows."""
@@ -221,7 +227,9 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     captured = [each for each in plan if goes_on(each, stops)]
     tables = {(each.spec.database, each.spec.table) for each in captured}
     address = replica_address(look.url, server, instance_key=parts.instance_key)
-    stream = BinlogStream(address, begun.position.gtid, lambda database, table: (database, table) in tables)
+    stream = BinlogStream(
+        address, begun.position.gtid, lambda database, table: (database, table) in tables, look.charsets
+    )
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
     waits = tuple(dict.fromkeys(arrived.waits.values()))
     session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waits)

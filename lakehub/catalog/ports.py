@@ -92,6 +92,10 @@ class CaptureFindings:
     of_table: tuple[str, ...] = ()
     generated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By column of the table that its server makes from others, from which."""
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    """By column of the table why it cannot be captured, with what to do."""
+    uncertain_keys: Mapping[str, str] = field(default_factory=dict)
+    """By column its type in the lake, where no record key of a captured table may have it."""
 
 
 class CaptureCheck(Protocol):

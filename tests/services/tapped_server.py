@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
+from ingestion.capture.snapshot.definitions import read_charsets
 from ingestion.capture.tap.captured_rows import CapturedRows
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.position import TapPosition, TapState
@@ -49,12 +50,16 @@ class TappedServer:
     versions: Versions = field(default_factory=Versions)
     stopped: dict[str, str] = field(default_factory=dict)
     altered: list[str] = field(default_factory=list)
+    by_statement: list[str] = field(default_factory=list)
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped[topic] = reason
 
     def table_altered(self, topic: str) -> None:
         self.altered.append(topic)
+
+    def written_by_statement(self, transaction: str) -> None:
+        self.by_statement.append(transaction)
 
     def execute(self, *statements: str) -> None:
         with self.engine.connect() as connection:
@@ -107,7 +112,10 @@ class TappedServer:
             str(self.url.host), int(self.url.port or 0), str(self.url.username), str(self.url.password), server_id
         )
         stream = BinlogStream(
-            address, start.position.gtid, lambda database, table: database == self.database and table in tables
+            address,
+            start.position.gtid,
+            lambda database, table: database == self.database and table in tables,
+            self.charsets,
         )
         stream.open()
         try:
@@ -162,10 +170,7 @@ def tapped_server(mariadb_url: str, database: str, folder: Path) -> Iterator[Tap
     with engine.connect() as connection:
         connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {database}")
         connection.exec_driver_sql(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-        collations = connection.exec_driver_sql(
-            "SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL"
-        )
-        charsets = {int(number): str(name) for number, name in collations}
+        charsets = read_charsets(connection)
     server = TappedServer(engine, url, database, "", config.url, CHANGELOGS.get("segments")(config), charsets)
     server.start = server.gtid()
     try:

@@ -78,6 +78,29 @@ def test_a_table_that_cannot_be_captured_is_refused_with_what_to_do(server: Tapp
     assert onboard("old", ingested=False).ingested is False  # where it lies, it may be what it is
 
 
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("id datetime(6) PRIMARY KEY", "`id` is timestamp in the lake and cannot be a part"),
+        ("id uuid PRIMARY KEY", "`id` is binary"),
+        ("id decimal(9,2) PRIMARY KEY", r"`id` is decimal\(9,2\) in the lake"),
+        ("id double PRIMARY KEY", "`id` is double in the lake"),
+        ("id int PRIMARY KEY, odd varchar(9) COMPRESSED", "`odd` is a column of the binlog's type COMPRESSED_VARCHAR"),
+        ("id int PRIMARY KEY, odd point", "`odd` is a column of the binlog's type GEOMETRY"),
+        ("id int PRIMARY KEY, odd text CHARACTER SET armscii8", "`odd` has the character set armscii8"),
+    ],
+)
+def test_a_column_that_no_load_could_bring_is_refused_before_it_begins(
+    server: TappedServer, columns: str, reason: str
+) -> None:
+    server.execute(f"GRANT {', '.join(RIGHTS)} ON *.* TO reader@'127.0.0.1'", f"CREATE TABLE t ({columns}, n int)")
+    connect(server)
+    with pytest.raises(Refused, match=reason):
+        onboard("t")
+    if "odd" in columns:
+        assert onboard("t", columns_left_out=["odd"]).feed.object == "t"
+
+
 def test_a_captured_table_needs_no_reference_key_and_gets_an_index_that_knows_its_partitions(
     server: TappedServer,
 ) -> None:

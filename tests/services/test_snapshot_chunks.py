@@ -103,6 +103,18 @@ def test_an_empty_table_is_one_chunk(server: TappedServer) -> None:
     assert keys_in_chunks(server, rows=5) == []
 
 
+def test_what_is_set_for_sessions_of_the_server_changes_no_row_and_leaves_none_out(server: TappedServer) -> None:
+    server.execute("CREATE TABLE t (id char(5) PRIMARY KEY)", "INSERT INTO t VALUES (''), ('a'), ('b'), ('\\\\')")
+    with server.engine.connect() as connection:
+        connection.exec_driver_sql(
+            "SET sql_select_limit = 1, sql_mode = 'PAD_CHAR_TO_FULL_LENGTH,EMPTY_STRING_IS_NULL,NO_BACKSLASH_ESCAPES'"
+        )
+        table = read_definition(connection, DATABASE, "t")
+        chunks = [*one_by_one(connection, table, 1), *in_any_order(connection, table, 4)]
+    keys = [row["id"] for chunk in chunks for row in chunk.rows]
+    assert sorted(keys) == sorted(["", "a", "b", "\\"] * 2)
+
+
 class Writers:
     """Change the table, each in a session of its own, until they are stopped."""
 

@@ -11,7 +11,7 @@ import pytest
 from ingestion.capture.binlog.events import RowChange
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_definition
 from ingestion.capture.snapshot.select_list import quoted, row_of, select_list
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, Transaction
+from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, Transaction
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.services.test_tap import EVERY_TYPE, ROWS
 from tests.unit.ingestion.heatpipe.messages import NOW
@@ -74,6 +74,37 @@ def test_values_that_are_hard_to_write(server: TappedServer) -> None:
     server.take("odd table")
     _, rows = read_rows(server, "odd table")
     assert by_key(rows, "id") == server.replayed("odd table")
+
+
+def test_labels_and_texts_that_the_catalog_does_not_say(server: TappedServer) -> None:
+    """Its lists have no emoji, quote backslashes, and lack the collations that several character sets have."""
+    server.execute(
+        r"CREATE TABLE t (id int PRIMARY KEY, e enum('a\\b','😀','?','n\nl','q''q'), s set('x\\y','😀','?'), c varchar(9) COLLATE utf8mb4_uca1400_ai_ci)",
+        r"INSERT INTO t VALUES (1, 'a\\b', 'x\\y,?', 'ü'), (2, '😀', '😀', '😀'), (3, '?', '', ''), (4, 'n\nl', NULL, NULL), (5, 'q''q', '?', 'x')",
+    )
+    server.take("t")
+    _, rows = read_rows(server, "t")
+    assert by_key(rows, "id") == server.replayed("t")
+    assert [(row["e"], row["s"], row["c"]) for row in rows][:2] == [("a\\b", "x\\y,?", "ü"), ("😀", "😀", "😀")]
+
+
+@pytest.mark.parametrize("type", ["varchar(9) COMPRESSED", "longtext COMPRESSED", "datetime", "time(3)", "timestamp"])
+def test_what_the_log_cannot_say_is_refused_before_it_is_read(server: TappedServer, type: str) -> None:
+    before = server.select("SELECT @@GLOBAL.mysql56_temporal_format")[0][0]
+    server.execute("SET GLOBAL mysql56_temporal_format = OFF")
+    try:
+        server.execute(f"CREATE TABLE t (id int PRIMARY KEY, odd {type})", "INSERT INTO t VALUES (1, NOW())")
+    finally:
+        server.execute(f"SET GLOBAL mysql56_temporal_format = {before}")
+    server.take("t")
+    with pytest.raises(NotCaptured) as refused:
+        read_rows(server, "t")
+    reason = str(refused.value).partition(" is not captured: ")[2]
+    assert reason.startswith("`odd` is ")
+    assert reason in server.stopped["t"]
+    if "COMPRESSED" not in type:
+        server.execute("ALTER TABLE t FORCE")
+        assert len(read_rows(server, "t")[1]) == 1
 
 
 def test_a_table_that_is_not_there_is_told(server: TappedServer) -> None:

@@ -197,9 +197,10 @@ def test_rows_that_were_rolled_back_are_not_captured_although_the_binlog_has_the
         "CREATE TEMPORARY TABLE x (i int)",
         "BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO x VALUES (1)", "INSERT INTO m VALUES (1)", "ROLLBACK",
         "BEGIN", "INSERT INTO t VALUES (2)", "SAVEPOINT `a b`", "INSERT INTO t VALUES (3)", "INSERT INTO m VALUES (2)", "ROLLBACK TO `a b`", "COMMIT",
+        "BEGIN", "INSERT INTO t VALUES (4)", "SAVEPOINT `Zähler\n1`", "INSERT INTO t VALUES (5)", "INSERT INTO m VALUES (3)", "ROLLBACK TO `zahler\n1`", "COMMIT",
     )  # fmt: skip
     server.take("t")
-    assert server.replayed("t").keys() == {(key,) for key in server.rows("t")} == {(2,)}
+    assert server.replayed("t").keys() == {(key,) for key in server.rows("t")} == {(2,), (4,)}
     assert server.stopped == {}
 
 
@@ -229,6 +230,84 @@ def test_a_session_that_writes_statements_stops_the_tables_that_it_changes(
     server.take("t", "u")
     assert list(server.stopped) == ["t"]
     assert "another `binlog_format` than ROW" in server.stopped["t"]
+    assert len(server.by_statement) == 1
+
+
+def test_a_statement_that_changes_a_table_by_a_view_or_a_trigger_is_told(server: TappedServer) -> None:
+    """It does not name the table; so nobody can say which it was."""
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE a (id int PRIMARY KEY)",
+        "CREATE TRIGGER after_a AFTER INSERT ON a FOR EACH ROW INSERT INTO t VALUES (NEW.id)",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "INSERT INTO a VALUES (1)",
+        "COMMIT",
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO a VALUES (2)",
+    )
+    by_trigger = server.gtid()
+    server.execute("SET SESSION binlog_format = STATEMENT", "INSERT INTO v VALUES (3)")
+    by_view = server.gtid()
+    server.execute("INSERT INTO t VALUES (4)")
+    server.take("t")
+    assert server.by_statement == [by_trigger, by_view]
+    assert (server.stopped, server.replayed("t").keys()) == ({}, {(1,), (4,)})
+
+
+def test_a_primary_key_that_changes_stops_the_table_where_rows_may_share_a_record_key(server: TappedServer) -> None:
+    for name in ("wider", "none", "same"):
+        server.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, n int NOT NULL)", f"INSERT INTO {name} VALUES (1, 1)")
+    server.execute(
+        "ALTER TABLE wider DROP PRIMARY KEY, ADD CONSTRAINT PRIMARY KEY USING BTREE (id, n)",
+        "ALTER TABLE none DROP PRIMARY KEY",
+        "ALTER TABLE same DROP PRIMARY KEY, ADD PRIMARY KEY (`ID`)",
+        *(f"INSERT INTO {name} VALUES ({key}, 2)" for name, key in (("wider", 1), ("none", 1), ("same", 2))),
+    )
+    server.take("wider", "none", "same", record_key=("id",))
+    assert server.stopped.keys() == {"wider", "none"}
+    assert "two of its rows may have the same record key now (`id`)" in server.stopped["wider"]
+    assert server.replayed("same").keys() == {(1,), (2,)}
+
+
+def test_a_key_whose_texts_may_be_shorter_stops_the_table(server: TappedServer) -> None:
+    """A server takes spaces away without a word; one that gets longer keeps them."""
+    types = {"fixed": "char(9)", "narrow": "varchar(3)", "wide": "varchar(90)", "endless": "text"}
+    for name, type in types.items():
+        key = "id(9)" if type == "text" else "id"
+        server.execute(
+            f"CREATE TABLE {name} (id varchar(20), n int, PRIMARY KEY ({key}))",
+            f"INSERT INTO {name} VALUES ('abc ', 1)",
+        )
+    for name, type in types.items():
+        alter = f"ALTER TABLE {name} MODIFY id {type} NOT NULL"
+        server.execute("SET SESSION sql_mode = ''", alter, f"UPDATE {name} SET n = 2")
+    server.take(*types, record_key=("id",))
+    assert server.stopped.keys() == {"fixed", "narrow"}
+    assert "Texts of `id`, a part of the record key" in server.stopped["fixed"]
+    assert server.replayed("wide") == server.replayed("endless") == {("abc ",): {"id": "abc ", "n": 2}}
+
+
+def test_a_statement_is_read_in_the_character_set_of_its_session(server: TappedServer) -> None:
+    """The binlog has its bytes as they were sent."""
+    server.execute("CREATE TABLE `größe` (id int PRIMARY KEY)", "CREATE TABLE t (id int PRIMARY KEY)")
+    server.execute("INSERT INTO `größe` VALUES (1)", "INSERT INTO t VALUES (1)")
+    latin1 = sa.create_engine(server.url.update_query_dict({"charset": "latin1"}), poolclass=sa.NullPool)
+    with latin1.connect() as connection:
+        connection.exec_driver_sql(f"TRUNCATE TABLE {DATABASE}.`größe`")
+    server.take("größe", "t")
+    assert list(server.stopped) == ["größe"]
+    assert "was truncated" in server.stopped["größe"]
+
+
+def test_an_alteration_that_drops_rows_stops_the_table(server: TappedServer) -> None:
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, n int)",
+        "INSERT INTO t VALUES (1, 1), (2, 1)",
+        "ALTER IGNORE TABLE t ADD UNIQUE (n)",
+    )
+    assert server.rows("t").keys() == {1}
+    server.take("t")
+    assert "ALTER IGNORE TABLE" in server.stopped["t"]
 
 
 def test_a_distributed_transaction_stops_the_tables_that_it_changes(server: TappedServer) -> None:

@@ -361,6 +361,21 @@ def test_a_server_that_is_told_of_has_what_people_need_to_know(shop: CapturedSho
     assert tap_leases.free_servers([shop.server]) == [shop.server]
 
 
+def test_people_are_told_of_a_session_that_writes_statements(shop: CapturedShop) -> None:
+    trips = shop.dataset("trips")
+    shop.execute("CREATE TABLE others (id int)")
+    tap = shop.tap()
+    tap.step()
+    shop.execute("SET SESSION binlog_format = STATEMENT", "INSERT INTO others VALUES (1)")
+    gtid = shop.source.gtid()
+    shop.take(tap)
+    tap._told_at = float("-inf")
+    tap.step()
+    (warning,) = [text for text in shop.row.warnings if "binlog_format" in text]
+    assert gtid in warning
+    assert shop.is_captured(trips)
+
+
 def test_another_owner_of_the_dataset_changes_nothing(shop: CapturedShop) -> None:
     trips = shop.dataset("trips")
     tap = shop.tap()

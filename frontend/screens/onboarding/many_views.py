@@ -56,7 +56,7 @@ def _selection(person: User, connection: Connection, values: QueryDict) -> Onboa
     if tier not in TIERS:
         raise Refused.for_fields({"tier": "Choose a tier."})
     require_onboarding(person, team=team, connections=[connection.name])
-    pattern, centers = TablePattern(values["tables"]), values.getlist("data_centers")
+    pattern, centers = TablePattern(values.get("tables", "")), values.getlist("data_centers")
     return requests_by_pattern(connection, pattern, team=team, tier=tier, data_centers=centers)
 
 

@@ -20,7 +20,7 @@ _CODECS = {
     "koi8u": "koi8-u",
     "sjis": "shift_jis",
     **dict.fromkeys(("ujis", "eucjpms"), "euc_jp"),
-    "euckr": "euc_kr",
+    "euckr": "cp949",
     "tis620": "iso8859-11",
     "macroman": "mac_roman",
     "macce": "mac_latin2",

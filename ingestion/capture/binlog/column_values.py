@@ -1,6 +1,6 @@
 """What the columns of a binlog are in the lake: their types, and their values from what the decoder of rows hands over.
 
-The decoder (mysql-event-stream) says numbers as integers or texts, times as texts, labels as numbers, and texts of any character set as if they were UTF-8,
+The decoder (mysql-event-stream) says numbers as integers or texts, times as texts, labels as numbers (a table that is read: as bytes of their character set), and texts of any character set as if they were UTF-8,
 with the bytes that are not as surrogates. A date that is none, such as 0000-00-00, is null in the lake, and is counted.
 """
 
@@ -53,10 +53,15 @@ def lake_type_of(column: MappedColumn) -> str:
             return "timestamp"
         case _K.TIME | _K.ENUM | _K.SET:
             return "string"
+        case _K.OLD_TIMESTAMP | _K.OLD_TIME | _K.OLD_DATETIME:
+            raise UnfitColumn(
+                f"`{column.name}` is stored as servers before MySQL 5.6 and MariaDB 10.0 did, which cannot be captured. Let the server write it anew, by "
+                "`ALTER TABLE ... FORCE` with `mysql56_temporal_format` ON."
+            )
         case _K.GEOMETRY | _K.JSON | _K.COMPRESSED_BLOB | _K.COMPRESSED_VARCHAR:
             raise UnfitColumn(
-                f"`{column.name}` is a column of the binlog's type {column.kind.name}, which cannot be captured. Load the table by its cursor column, "
-                "or drop that column."
+                f"`{column.name}` is a column of the binlog's type {column.kind.name}, which cannot be captured. Leave it out, load the table by its "
+                "cursor column, or drop that column."
             )
     return "binary" if column.is_binary else "string"
 
@@ -128,13 +133,17 @@ def _labels(column: MappedColumn, codec: str) -> ReadValue:
             f"A label of `{column.name}` is not a text of its character set ({problem}). Convert the column to utf8mb4."
         ) from problem
 
-    def read_enumeration(value: int) -> str:
+    def read_enumeration(value: int | bytes) -> str:
+        if isinstance(value, bytes):
+            return decoded(value, codec)
         if value > len(labels):
             raise ValueError(f"there is no label {value} of `{column.name}`: it has {len(labels)}")
         # 0 is the empty text that stands for a label that there was not.
         return labels[value - 1] if value else ""
 
-    def read_set(value: int | str) -> str:
+    def read_set(value: int | str | bytes) -> str:
+        if isinstance(value, bytes):
+            return decoded(value, codec)
         chosen = int(value)
         if chosen >> len(labels):
             raise ValueError(f"there is no label {chosen.bit_length()} of `{column.name}`: it has {len(labels)}")

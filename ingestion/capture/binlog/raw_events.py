@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import IntEnum
 from typing import NamedTuple
 
+from ingestion.capture.binlog.charsets import codec_of
 from ingestion.capture.binlog.events import Gtid, Statement
 
 _HEADER = struct.Struct("<IBIIIH")
@@ -16,6 +18,11 @@ _ROTATION = struct.Struct("<Q")
 _CHECKSUM_BYTES = 4
 _LOADED_FILE_BYTES = 13
 """Which file, where its name begins and ends in the statement, and what becomes of duplicates."""
+_CLIENT_CHARSET = 4
+_VARIABLE_BYTES = {0: 4, 1: 8, 3: 4}
+"""Flags, `sql_mode`, and the steps of AUTO_INCREMENT."""
+_TEXT_VARIABLES = {2: 1, 5: 0, 6: 0}
+"""Catalog, with a zero byte, zone, and catalog without it."""
 _STANDALONE = 1
 """The flag of a transaction that is one statement, after which no end is written."""
 
@@ -76,10 +83,29 @@ def gtid_of(event: RawEvent) -> tuple[Gtid, bool]:
     return Gtid(domain, event.server, sequence), bool(flags & _STANDALONE)
 
 
-def statement_of(event: RawEvent) -> Statement:
-    """Of a query, or of a file that was loaded."""
+def statement_of(event: RawEvent, charsets: Mapping[int, str]) -> Statement:
+    """Of a query, or of a file that was loaded. `charsets`: by the number of a collation."""
     _, _, database_length, _, status_length = _QUERY.unpack_from(event.body)
     file_bytes = _LOADED_FILE_BYTES if event.kind == Kind.LOADED else 0
-    names = event.body[_QUERY.size + file_bytes + status_length :]
+    begin = _QUERY.size + file_bytes
+    status, names = event.body[begin : begin + status_length], event.body[begin + status_length :]
     database, sql = names[:database_length], names[database_length + 1 :]
-    return Statement(database.decode(errors="replace"), sql.decode(errors="replace"))
+    codec = codec_of(charsets.get(_client_collation(status), "")) or "utf-8"
+    return Statement(database.decode(errors="replace"), sql.decode(codec, errors="replace"))
+
+
+def _client_collation(status: bytes) -> int:
+    """Of the session that gave a statement, which is in the binlog as that had sent it; 0: it is not said. `status`: each variable has a number and a
+    value, in the order of the server, which writes those first whose lengths are known here."""
+    place = 0
+    while place < len(status):
+        variable, place = status[place], place + 1
+        if variable == _CLIENT_CHARSET:
+            return int.from_bytes(status[place : place + 2], "little")
+        if variable in _TEXT_VARIABLES:
+            place += 1 + status[place] + _TEXT_VARIABLES[variable]
+        elif variable in _VARIABLE_BYTES:
+            place += _VARIABLE_BYTES[variable]
+        else:
+            break
+    return 0

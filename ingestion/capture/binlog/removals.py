@@ -30,6 +30,8 @@ class Loss(StrEnum):
     RENAMED = "renamed"
     PARTITION_REMOVED = "partition_removed"
     FILES_REPLACED = "files_replaced"
+    DUPLICATES_DROPPED = "duplicates_dropped"
+    """ALTER IGNORE TABLE drops the rows that a new key does not allow."""
     WRITTEN_BY_STATEMENT = "written_by_statement"
     """Rows were changed by a statement that is in the log in place of the rows: a session with another binlog_format than ROW."""
 
@@ -67,9 +69,10 @@ def _removals(words: Words) -> Iterator[Removal]:
             words.skip(*FILLERS)
             yield Removal(Loss.DROPPED, *words.take_name())
     elif verb == "ALTER":
-        words.skip(*FILLERS)
+        words.skip("ONLINE")
+        ignores = words.skip("IGNORE")
         if words.skip("TABLE"):
-            yield from _altered(words)
+            yield from _altered(words, ignores=ignores)
 
 
 def _dropped(words: Words) -> Iterator[Removal]:
@@ -93,9 +96,11 @@ def _renamed(words: Words) -> Iterator[Removal]:
         words.skip(",")
 
 
-def _altered(words: Words) -> Iterator[Removal]:
+def _altered(words: Words, *, ignores: bool) -> Iterator[Removal]:
     words.skip(*FILLERS)
     name = words.take_name()
+    if ignores:
+        yield Removal(Loss.DUPLICATES_DROPPED, *name)
     rest = words.rest()
     for place, (word, following) in enumerate(pairwise([*rest, ""])):
         if word == "RENAME" and following not in _NO_TABLE:
@@ -104,6 +109,8 @@ def _altered(words: Words) -> Iterator[Removal]:
             yield Removal(Loss.RENAMED, *name, becomes=renamed.take_name())
         elif word in _PARTITION_VERBS and following in ("PARTITION", "TABLE"):
             yield Removal(Loss.PARTITION_REMOVED, *name)
+            if (word, following) == ("CONVERT", "TABLE"):
+                yield Removal(Loss.DROPPED, *words.after(place + 2).take_name())
         elif word == "WITH" and following == "TABLE":
             yield Removal(Loss.PARTITION_REMOVED, *words.after(place + 2).take_name())
         elif word in ("DISCARD", "IMPORT") and following in ("TABLESPACE", "PARTITION"):

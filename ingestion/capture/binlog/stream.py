@@ -7,8 +7,10 @@ stops at a table that it cannot decode. So single events are read here, and the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from mysql_event_stream import (
     BinlogClient,
@@ -20,6 +22,7 @@ from mysql_event_stream import (
     SslMode,
 )
 
+from ingestion.capture.binlog.column_values import UnfitColumn, lake_type_of
 from ingestion.capture.binlog.events import (
     Begin,
     BinlogError,
@@ -53,8 +56,8 @@ from ingestion.capture.binlog.table_map import (
 )
 
 _ENDS = {"COMMIT": Ending.COMMITTED, "ROLLBACK": Ending.ROLLED_BACK}
-_SAVEPOINT = re.compile(r"SAVEPOINT `?(.*?)`?")
-_ROLLBACK_TO = re.compile(r"ROLLBACK TO (?:SAVEPOINT )?`?(.*?)`?")
+_SAVEPOINT = re.compile(r"SAVEPOINT `?(.*?)`?", re.DOTALL)
+_ROLLBACK_TO = re.compile(r"ROLLBACK TO (?:SAVEPOINT )?`?(.*?)`?", re.DOTALL)
 _PARTIAL_ROWS = "A session that writes with another `binlog_row_image` than FULL may be the reason."
 _POLLED_AT_ONCE = 256
 _HEARTBEAT_S = 2
@@ -85,10 +88,16 @@ class ServerAddress:
 
 class BinlogStream:
     """`after`: the last transaction that is not wanted any more, by its GTID; empty: from the oldest on. `wants`: whether rows of a table, named by
-    database and table, are to be decoded."""
+    database and table, are to be decoded. `charsets`: by the number of a collation; those of the sessions that gave statements."""
 
-    def __init__(self, server: ServerAddress, after: str, wants: Callable[[str, str], bool]) -> None:
-        self._server, self._wants = server, wants
+    def __init__(
+        self,
+        server: ServerAddress,
+        after: str,
+        wants: Callable[[str, str], bool],
+        charsets: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        self._server, self._wants, self._charsets = server, wants, charsets
         self._client = BinlogClient(
             host=server.host,
             port=server.port,
@@ -152,7 +161,7 @@ class BinlogStream:
         elif raw.kind == Kind.XID:
             yield End()
         elif raw.kind in (Kind.QUERY, Kind.LOADED):
-            yield from self._statement(statement_of(raw))
+            yield from self._statement(statement_of(raw, self._charsets))
         elif raw.kind == Kind.TABLE_MAP:
             self._map_table(raw.body, data)
         elif raw.kind in ROWS:
@@ -170,9 +179,9 @@ class BinlogStream:
             yield End(_ENDS[statement.sql])
             return
         if match := _ROLLBACK_TO.fullmatch(statement.sql):
-            yield RolledBackTo(match[1])
+            yield RolledBackTo(_same_name(match[1]))
         elif match := _SAVEPOINT.fullmatch(statement.sql):
-            yield Savepoint(match[1])
+            yield Savepoint(_same_name(match[1]))
         elif statement.sql != "BEGIN" and not statement.sql.startswith(("XA START", "XA END")):
             yield statement
         if self._is_one_statement:
@@ -202,7 +211,13 @@ class BinlogStream:
             try:
                 yield RowsChanged(table, self._decoder.rows(data))
             except MesError as problem:
-                yield Unreadable(table.database, table.table, f"{problem}. {_PARTIAL_ROWS}")
+                yield Unreadable(table.database, table.table, _why_no_rows(table, problem))
+
+
+def _same_name(name: str) -> str:
+    """The server tells names of savepoints apart neither by case nor by accents, and the binlog has each as it was written."""
+    letters = unicodedata.normalize("NFD", name.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _why(problem: Exception, server: ServerAddress) -> str:
@@ -221,6 +236,16 @@ def _reason_against(table: TableMap, problem: MesError) -> str:
         return f"the decoder does not take its definition: {problem}"
     named = ", ".join(f"`{name}`" for name in places)
     return f"the decoder does not take a GEOMETRY before a text ({named}). Move it to the end, or load the table by its cursor column."
+
+
+def _why_no_rows(table: TableMap, problem: MesError) -> str:
+    """A column of a type that nobody can capture may be the reason, too."""
+    try:
+        for column in table.columns:
+            lake_type_of(column)
+    except UnfitColumn as unfit:
+        return str(unfit)
+    return f"{problem}. {_PARTIAL_ROWS}"
 
 
 class _RowDecoder:

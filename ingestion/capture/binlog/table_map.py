@@ -21,9 +21,12 @@ class ColumnKind(IntEnum):
     LONG = 3
     FLOAT = 4
     DOUBLE = 5
+    OLD_TIMESTAMP = 7
     LONGLONG = 8
     INT24 = 9
     DATE = 10
+    OLD_TIME = 11
+    OLD_DATETIME = 12
     YEAR = 13
     VARCHAR = 15
     BIT = 16

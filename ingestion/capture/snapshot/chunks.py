@@ -22,6 +22,8 @@ from ingestion.capture.snapshot.select_list import quoted, row_of, select_list
 _K = ColumnKind
 Key = tuple[Any, ...]
 """Of a row, as the driver hands it over."""
+_SESSION = f"SET time_zone = '+00:00', sql_mode = '', sql_select_limit = {2**64 - 1}"
+"""Whatever the server's are: its modes may pad texts, or make empty ones null, and a limit leaves out rows."""
 _AS_NUMBER = frozenset((_K.ENUM, _K.SET, _K.BIT))
 
 
@@ -117,7 +119,7 @@ def _select(
 @contextmanager
 def consistent_snapshot(connection: sa.Connection) -> Iterator[int]:
     """What is read in it was so after the transaction whose number it yields. Raises BinlogError where the server does not tell the place."""
-    connection.exec_driver_sql("SET time_zone = '+00:00'")
+    connection.exec_driver_sql(_SESSION)
     connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     try:
         yield _sequence(connection)

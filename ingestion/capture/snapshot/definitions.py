@@ -1,14 +1,15 @@
-"""A table as the server's catalog defines it now, in the words of the binlog: so a row that is read and a row that is captured are one."""
+"""A table as the server's catalog defines it now, in the words of the binlog: so a row that is read and a row that is captured are one.
+
+Labels of enumerations and sets are not among them: the catalog has neither all characters nor all signs of them, so their rows are read as texts.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
-from ingestion.capture.binlog.charsets import codec_of
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
 
 _K = ColumnKind
@@ -36,8 +37,8 @@ _KINDS: Mapping[str, ColumnKind] = {
     **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), _K.BLOB),
 }
 _BYTES_OF = {"uuid": 16, "inet6": 16, "inet4": 4}
-_LABEL = re.compile(r"'((?:[^']|'')*)'")
-_BINARY_COLLATION = 63
+_BINARY_COLLATION, _UNKNOWN_COLLATION = 63, 0
+_OLD_KINDS = {_K.TIMESTAMP: _K.OLD_TIMESTAMP, _K.TIME: _K.OLD_TIME, _K.DATETIME: _K.OLD_DATETIME}
 _COLUMNS = sa.text(
     "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_octet_length, character_set_name, collation_name "
     "FROM information_schema.columns WHERE table_schema = :database AND table_name = :table ORDER BY ordinal_position"
@@ -46,8 +47,10 @@ _KEY = sa.text(
     "SELECT column_name FROM information_schema.key_column_usage "
     "WHERE table_schema = :database AND table_name = :table AND constraint_name = 'PRIMARY' ORDER BY ordinal_position"
 )
-_COLLATIONS = sa.text("SELECT collation_name, id FROM information_schema.collations WHERE id IS NOT NULL")
-_CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
+_COLLATIONS = sa.text(
+    "SELECT collation_name, id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL"
+)
+_APPLICABLE = sa.text("SELECT * FROM information_schema.collation_character_set_applicability")
 
 
 class NoSuchTable(LookupError):
@@ -62,13 +65,23 @@ def named_table(text: str, database: str) -> tuple[str, str]:
 
 def read_charsets(connection: sa.Connection) -> dict[int, str]:
     """By the number of a collation."""
-    return {int(number): str(name) for number, name in connection.execute(_CHARSETS)}
+    return dict(_collations(connection).values())
+
+
+def _collations(connection: sa.Connection) -> dict[str, tuple[int, str]]:
+    """By name the number and the character set. From 10.10 on the list of collations lacks those that several character sets have, such as uca1400_ai_ci."""
+    known = {str(name): (int(number), str(charset)) for name, number, charset in connection.execute(_COLLATIONS)}
+    for each in connection.execute(_APPLICABLE).mappings():
+        row = {name.lower(): value for name, value in each.items()}
+        if row.get("full_collation_name") and row["id"]:
+            known[str(row["full_collation_name"])] = (int(row["id"]), str(row["character_set_name"]))
+    return known
 
 
 def read_definition(connection: sa.Connection, database: str, table: str) -> TableMap:
     """Raises NoSuchTable."""
     named = {"database": database, "table": table}
-    collations = {str(name): int(number) for name, number in connection.execute(_COLLATIONS)}
+    collations = {name: number for name, (number, _) in _collations(connection).items()}
     rows = [
         {name.lower(): value for name, value in row.items()} for row in connection.execute(_COLUMNS, named).mappings()
     ]
@@ -80,16 +93,24 @@ def read_definition(connection: sa.Connection, database: str, table: str) -> Tab
 
 def _columns(rows: list[dict[str, Any]], collations: Mapping[str, int]) -> Iterator[MappedColumn]:
     for row in rows:
-        kind = _KINDS.get(row["data_type"], _K.GEOMETRY)
-        collation = collations.get(row["collation_name"] or "", _BINARY_COLLATION)
+        kind = _kind(row["data_type"], row["column_type"])
+        name = row["collation_name"]
+        collation = _BINARY_COLLATION if name is None else collations.get(name, _UNKNOWN_COLLATION)
         yield MappedColumn(
             row["column_name"],
             kind,
             _metadata(kind, row),
             "unsigned" in row["column_type"],
             collation,
-            _labels(kind, row),
         )
+
+
+def _kind(data_type: str, column_type: str) -> ColumnKind:
+    """The server says behind a type how it is stored."""
+    kind = _KINDS.get(data_type, _K.GEOMETRY)
+    if column_type.endswith("COMPRESSED*/"):
+        return _K.COMPRESSED_BLOB if kind is _K.BLOB else _K.COMPRESSED_VARCHAR
+    return _OLD_KINDS[kind] if column_type.endswith("/* mariadb-5.3 */") else kind
 
 
 def _metadata(kind: ColumnKind, row: Mapping[str, Any]) -> tuple[int, ...]:
@@ -102,11 +123,3 @@ def _metadata(kind: ColumnKind, row: Mapping[str, Any]) -> tuple[int, ...]:
         case _K.STRING:
             return (int(kind), _BYTES_OF.get(row["data_type"]) or int(row["character_octet_length"] or 0))
     return ()
-
-
-def _labels(kind: ColumnKind, row: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """In the character set of the column, as the binlog has them."""
-    if kind not in (_K.ENUM, _K.SET):
-        return ()
-    codec = codec_of(row["character_set_name"] or "utf8mb4") or "utf-8"
-    return tuple(label.replace("''", "'").encode(codec) for label in _LABEL.findall(row["column_type"]))

@@ -10,8 +10,8 @@ from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn
 
 _K = ColumnKind
 _AS_TEXT = frozenset((_K.DECIMAL, _K.DATE, _K.DATETIME, _K.TIME))
-_AS_NUMBER = frozenset((_K.BIT, _K.ENUM, _K.SET))
 _AS_BYTES = frozenset((_K.VARCHAR, _K.STRING, _K.BLOB))
+_LABELLED = frozenset((_K.ENUM, _K.SET))
 
 
 def select_list(columns: Sequence[MappedColumn]) -> str:
@@ -35,9 +35,9 @@ def _expression(column: MappedColumn) -> str:
         return f"CAST(UNIX_TIMESTAMP({name}) AS CHAR)"  # whatever the session's zone is
     if column.kind is _K.FLOAT:
         return f"CAST({name} AS DOUBLE)"  # a FLOAT is written with six digits, and has more
-    if column.kind in _AS_NUMBER:
+    if column.kind is _K.BIT:
         return f"{name} + 0"
-    if column.kind in _AS_BYTES:
+    if column.kind in _AS_BYTES | _LABELLED:
         return f"CAST({name} AS BINARY)"  # in the character set of the column, whatever the connection's is
     return name
 
@@ -48,8 +48,10 @@ def _value(column: MappedColumn, value: Any) -> Any:
     if column.kind in _AS_BYTES:
         content = bytes(value)
         return content if column.is_binary else content.decode(errors="surrogateescape")
-    if column.kind in _AS_NUMBER:
+    if column.kind is _K.BIT:
         return int(value)
+    if column.kind in _LABELLED:
+        return bytes(value)
     if column.kind is _K.LONGLONG and column.is_unsigned:
         return str(value)
     return value

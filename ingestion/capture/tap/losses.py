@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from ingestion.capture.binlog.removals import Loss, Removal
+from collections.abc import Sequence
+
+from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.known_tables import RELOAD
+
+
+def is_of(removal: Removal, spec: CaptureSpec) -> bool:
+    return spec.database == removal.database and removal.table in (ALL_TABLES, spec.table)
 
 
 def is_followed(spec: CaptureSpec, removal: Removal) -> bool:
@@ -19,6 +25,8 @@ def reason_of_loss(removal: Removal, table: str) -> str:
             what = f"{table} was truncated: its rows are gone, and those in the lake are still there."
         case Loss.PARTITION_REMOVED:
             what = f"{table} has lost rows with a partition that was removed or exchanged; those in the lake are still there."
+        case Loss.DUPLICATES_DROPPED:
+            what = f"{table} was changed by ALTER IGNORE TABLE, which drops rows that a key does not allow; those in the lake are still there."
         case Loss.FILES_REPLACED:
             what = f"The files of {table} were taken away or replaced by others: what rows it has now is not in the binlog."
         case Loss.RENAMED:
@@ -31,3 +39,11 @@ def reason_of_loss(removal: Removal, table: str) -> str:
                 f"A session has changed {table} with another `binlog_format` than ROW: which rows is not in the binlog."
             )
     return f"{what} {RELOAD}"
+
+
+def reason_of_doubles(table: str, record_key: Sequence[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in record_key)
+    return (
+        f"{table} has another primary key than before, or none, and two of its rows may have the same record key now ({names}). Onboard it under another name with "
+        f"a record key that no two rows share, or give it a primary key of columns of this one. {RELOAD}"
+    )

@@ -24,14 +24,15 @@ from ingestion.capture.binlog.events import (
     Statement,
     Unreadable,
 )
-from ingestion.capture.binlog.removals import ALL_TABLES, Removal, removals
+from ingestion.capture.binlog.removals import Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
+from ingestion.capture.tap.key_values import why_keys_may_differ
 from ingestion.capture.tap.known_tables import RELOAD, KnownTable, why_not_followed
-from ingestion.capture.tap.losses import is_followed, reason_of_loss
+from ingestion.capture.tap.losses import is_followed, is_of, reason_of_doubles, reason_of_loss
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
@@ -59,6 +60,9 @@ class Observer(Protocol):
 
     def table_altered(self, topic: str) -> None:
         """Its definition may be another one now; rows that come have it by themselves."""
+
+    def written_by_statement(self, transaction: str) -> None:
+        """By a session with another binlog_format than ROW. The tables that it names are stopped; those that a view or a trigger has changed are not known."""
 
 
 @dataclass
@@ -231,11 +235,13 @@ class Tap:
 
     def _take_statement(self, statement: Statement) -> None:
         """Rows that go without a word about each would stay in the lake."""
-        for removal in removals(statement):
-            for spec in self._specs:
-                is_named = spec.database == removal.database and removal.table in (ALL_TABLES, spec.table)
-                if is_named and spec.topic not in self._passed:
-                    self._take_removal(spec, removal)
+        removed = removals(statement)
+        named = [(spec, removal) for removal in removed for spec in self._specs if is_of(removal, spec)]
+        for spec, removal in named:
+            if spec.topic not in self._passed:
+                self._take_removal(spec, removal)
+        if any(removal.loss is Loss.WRITTEN_BY_STATEMENT for removal in removed):
+            self._observer.written_by_statement("" if self._transaction is None else str(self._transaction.gtid))
         if (altered := alteration(statement)) is not None:
             for spec in self._waiting(altered.database, altered.table):
                 self._note_alteration(spec, altered)
@@ -261,6 +267,9 @@ class Tap:
                     f"of the dataset which columns are left out, hashed and masked now. {RELOAD}",
                 )
                 return
+        if spec.record_key and altered.may_double(spec.record_key):
+            self._stop(spec, reason_of_doubles(f"`{spec.database}.{spec.table}`", spec.record_key))
+            return
         if altered.changes and self._transaction is not None:
             self._versions.note_changes(spec.topic, self._transaction.facts.sequence, altered.changes)
         self._observer.table_altered(spec.topic)
@@ -379,9 +388,9 @@ class Tap:
             self._stop(spec, str(problem))
             return None
         known_table = KnownTable.of(spec.load, definition, table.record_key, with_columns=spec.stops_at_narrowing)
-        if why := why_not_followed(
-            f"`{spec.database}.{spec.table}`", self._known.get(spec.topic, known_table), known_table
-        ):
+        name, before = f"`{spec.database}.{spec.table}`", definition if known is None else known.table.definition
+        why = why_not_followed(name, self._known.get(spec.topic, known_table), known_table)
+        if why := why or why_keys_may_differ(name, before, definition, table.record_key):
             self._stop(spec, why)
             return None
         self._known[spec.topic] = known_table

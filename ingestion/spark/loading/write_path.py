@@ -20,7 +20,7 @@ from ingestion.domain.checkpoint import (
     with_rows_followed,
     with_rows_loaded_upto,
 )
-from ingestion.domain.column_types import is_nested
+from ingestion.domain.column_types import is_certain_key, is_nested
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN
 from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolve_schema, require_one_spelling
 from ingestion.domain.write_races import written_since
@@ -112,7 +112,7 @@ def _refuse_binary_keys(target: Schema, record_key: Iterable[str], owner: str) -
 def _refuse_uncertain_keys(target: Schema, record_key: Iterable[str], owner: str) -> None:
     """Changes name rows by their key as a text, which is written alike by everyone for these types only."""
     for name in record_key:
-        if target.types[name] != "date" and not record_locations.is_certain_type(target.types[name]):
+        if not is_certain_key(target.types[name]):
             raise UnfitKey(
                 f"{owner} has the type `{target.types[name]}` in the column `{name}`, which is a part of the record key: its changes could not be told from new rows. "
                 "A captured table is keyed by texts, whole numbers, dates and decimals without a fraction; load it by its cursor column, from a connection with the plug-in `sql`."

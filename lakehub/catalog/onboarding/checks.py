@@ -154,6 +154,17 @@ def check_capture(problems: Problems, application: OnboardingRequest, connection
     for name, texts in (("connection", log.of_server), ("table", log.of_table)):
         for text in texts:
             problems.add(name, text)
+    for column, reason in log.unfit.items():
+        if column not in application.columns_left_out:
+            problems.add("table", reason)
+    name = "record_key" if application.record_key else "primary_key"
+    for column in application.record_key or application.primary_key:
+        if type_ := log.uncertain_keys.get(column):
+            problems.add(
+                name,
+                f"Column `{column}` is {type_} in the lake and cannot be a part of a captured table's record key: its texts, whole numbers, dates and decimals without "
+                "a fraction may. Name other columns, or load the table by its cursor column, from a connection with the plug-in `sql`.",
+            )
     check_generated(problems, application.hidden, log.generated)
 
 

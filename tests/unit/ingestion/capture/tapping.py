@@ -162,6 +162,7 @@ class Tapping:
     stops: list[str] = field(default_factory=list)
     """Each time that somebody heard of one."""
     altered: list[str] = field(default_factory=list)
+    by_statement: list[str] = field(default_factory=list)
     at: float = 0.0
     """Seconds, for the tap; each look at them takes `look_s`."""
     look_s: float = 0.0
@@ -181,6 +182,9 @@ class Tapping:
 
     def table_altered(self, topic: str) -> None:
         self.altered.append(topic)
+
+    def written_by_statement(self, transaction: str) -> None:
+        self.by_statement.append(transaction)
 
     def tap(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> Tap:
         start = TapState(TapPosition("")) if self.log.stored is None else TapState.from_json(self.log.stored)

@@ -101,5 +101,10 @@ def test_each_character_set_that_is_read_has_a_codec_of_python() -> None:
     assert [codecs.lookup(codec).name for codec in charsets._CODECS.values()]
 
 
+def test_every_korean_syllable_is_a_character() -> None:
+    """MySQL's euckr has those of Windows, which Python's euc_kr lacks."""
+    assert decoded(b"\x81A\xb0\xa1", charsets.codec_of("euckr") or "") == "갂가"
+
+
 def test_every_byte_of_latin1_is_a_character() -> None:
     assert len(decoded(bytes(range(256)), "cp1252")) == 256

@@ -34,7 +34,11 @@ def of(sql: str) -> list[Removal]:
         ("alter online table shop.t add column c int, drop partition p0", [(PARTITION, "shop", "t")]),
         ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE b.x", [(PARTITION, "shop", "t"), (PARTITION, "b", "x")]),
         ("ALTER TABLE t CONVERT PARTITION p0 TO TABLE x", [(PARTITION, "shop", "t")]),
-        ("ALTER TABLE t CONVERT TABLE x TO PARTITION p0 VALUES LESS THAN (9)", [(PARTITION, "shop", "t")]),
+        (
+            "ALTER TABLE t CONVERT TABLE b.x TO PARTITION p0 VALUES LESS THAN (9)",
+            [(PARTITION, "shop", "t"), (DROPPED, "b", "x")],
+        ),
+        ("alter online ignore table if exists b.t add unique (n)", [(Loss.DUPLICATES_DROPPED, "b", "t")]),
         ("SET STATEMENT max_statement_time=9, sql_mode='' FOR TRUNCATE TABLE t", [(EMPTIED, "shop", "t")]),
         ("ALTER TABLE t DISCARD TABLESPACE", [(Loss.FILES_REPLACED, "shop", "t")]),
     ],

@@ -16,6 +16,7 @@ DEFINITION = """CREATE TABLE `trips` (
   KEY `rider` (`rider`),
   CONSTRAINT `by_rider` FOREIGN KEY (`rider`) REFERENCES `riders` (`id`) ON DELETE SET NULL ON UPDATE CASCADE,
   CONSTRAINT `b``y` FOREIGN KEY (`rider`, `id`) REFERENCES `people`.`all` (`id`, `n`) ON UPDATE CASCADE,
+  CONSTRAINT `odd` FOREIGN KEY (`a)b`, `c, d`) REFERENCES `riders` (`e)`, `f`) ON DELETE CASCADE,
   CONSTRAINT `strict` FOREIGN KEY (`rider`) REFERENCES `riders` (`id`) ON DELETE NO ACTION,
   CONSTRAINT `plain` FOREIGN KEY (`rider`) REFERENCES `riders` (`id`),
   CONSTRAINT `sum` CHECK (`rider` > 0)
@@ -31,6 +32,7 @@ def test_the_keys_by_which_others_change_a_table_are_read_from_its_definition() 
     assert [*cascades(DEFINITION)] == [
         Cascade("`by_rider`", "`riders`", ("ON DELETE SET NULL", "ON UPDATE CASCADE")),
         Cascade("`b``y`", "`people`.`all`", ("ON UPDATE CASCADE",)),
+        Cascade("`odd`", "`riders`", ("ON DELETE CASCADE",)),
     ]
 
 
