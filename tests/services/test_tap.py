@@ -255,18 +255,22 @@ def test_a_statement_that_changes_a_table_by_a_view_or_a_trigger_is_told(server:
 
 
 def test_a_primary_key_that_changes_stops_the_table_where_rows_may_share_a_record_key(server: TappedServer) -> None:
-    for name in ("wider", "none", "same"):
+    for name in ("wider", "none", "same", "moved"):
         server.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, n int NOT NULL)", f"INSERT INTO {name} VALUES (1, 1)")
     server.execute(
         "ALTER TABLE wider DROP PRIMARY KEY, ADD CONSTRAINT PRIMARY KEY USING BTREE (id, n)",
         "ALTER TABLE none DROP PRIMARY KEY",
         "ALTER TABLE same DROP PRIMARY KEY, ADD PRIMARY KEY (`ID`)",
-        *(f"INSERT INTO {name} VALUES ({key}, 2)" for name, key in (("wider", 1), ("none", 1), ("same", 2))),
+        "ALTER TABLE moved DROP PRIMARY KEY, MODIFY id bigint PRIMARY KEY",
+        *(
+            f"INSERT INTO {name} VALUES ({key}, 2)"
+            for name, key in (("wider", 1), ("none", 1), ("same", 2), ("moved", 2))
+        ),
     )
-    server.take("wider", "none", "same", record_key=("id",))
+    server.take("wider", "none", "same", "moved", record_key=("id",))
     assert server.stopped.keys() == {"wider", "none"}
-    assert "two of its rows may have the same record key now (`id`)" in server.stopped["wider"]
-    assert server.replayed("same").keys() == {(1,), (2,)}
+    assert "several rows may have one record key, `id`" in server.stopped["wider"]
+    assert server.replayed("same").keys() == server.replayed("moved").keys() == {(1,), (2,)}
 
 
 def test_a_key_whose_texts_may_be_shorter_stops_the_table(server: TappedServer) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from ingestion.capture.binlog.events import Statement
 from ingestion.capture.binlog.statement_words import FILLERS, Words, skip_settings, words_of
@@ -20,18 +19,11 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Alteration:
-    """Of one table. `changes`: those of one statement are made at once, so two columns may change their names. `new_key`: the columns of another primary
-    key, none if it is dropped or not told; None: it stays."""
+    """Of one table. `changes`: those of one statement are made at once, so two columns may change their names."""
 
     database: str
     table: str
     changes: tuple[ColumnChange, ...] = ()
-    new_key: tuple[str, ...] | None = None
-
-    def may_double(self, record_key: Sequence[str]) -> bool:
-        """Two rows may have one record key from now on, where the primary key kept them apart."""
-        known = {name.casefold() for name in record_key}
-        return self.new_key is not None and not (self.new_key and {name.casefold() for name in self.new_key} <= known)
 
 
 def alteration(statement: Statement) -> Alteration | None:
@@ -47,9 +39,7 @@ def alteration(statement: Statement) -> Alteration | None:
         return None
     words.skip(*FILLERS)
     name = words.take_name()
-    begun = words.place
-    changes = tuple(change for clause in _clauses(words) for change in _changes(clause))
-    return Alteration(*name, changes, _new_key([*_clauses(words.between(begun, words.place))]))
+    return Alteration(*name, tuple(change for clause in _clauses(words) for change in _changes(clause)))
 
 
 def _created(words: Words) -> Alteration | None:
@@ -94,18 +84,6 @@ def _changes(clause: Words) -> Iterator[ColumnChange]:
         clause.skip("COLUMN")
         clause.skip("IF", "NOT", "EXISTS")
         yield from (ColumnChange("", name) for name in _added(clause))
-
-
-def _new_key(clauses: Sequence[Words]) -> tuple[str, ...] | None:
-    if not any(clause.starts_with("DROP", "PRIMARY") for clause in clauses):
-        return None
-    for clause in clauses:
-        words = clause.rest()
-        if words[:1] == ["ADD"] and ("PRIMARY", "KEY") in pairwise(words):
-            clause.skip_until("(")
-            clause.take()
-            return tuple(part.take().text for part in _clauses(clause))
-    return ()
 
 
 _NO_COLUMNS = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.known_tables import RELOAD
@@ -39,11 +37,3 @@ def reason_of_loss(removal: Removal, table: str) -> str:
                 f"A session has changed {table} with another `binlog_format` than ROW: which rows is not in the binlog."
             )
     return f"{what} {RELOAD}"
-
-
-def reason_of_doubles(table: str, record_key: Sequence[str]) -> str:
-    names = ", ".join(f"`{name}`" for name in record_key)
-    return (
-        f"{table} has another primary key than before, or none, and two of its rows may have the same record key now ({names}). Onboard it under another name with "
-        f"a record key that no two rows share, or give it a primary key of columns of this one. {RELOAD}"
-    )

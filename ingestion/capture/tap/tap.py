@@ -32,7 +32,7 @@ from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.key_values import why_keys_may_differ
 from ingestion.capture.tap.known_tables import RELOAD, KnownTable, why_not_followed
-from ingestion.capture.tap.losses import is_followed, is_of, reason_of_doubles, reason_of_loss
+from ingestion.capture.tap.losses import is_followed, is_of, reason_of_loss
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
@@ -267,9 +267,6 @@ class Tap:
                     f"of the dataset which columns are left out, hashed and masked now. {RELOAD}",
                 )
                 return
-        if spec.record_key and altered.may_double(spec.record_key):
-            self._stop(spec, reason_of_doubles(f"`{spec.database}.{spec.table}`", spec.record_key))
-            return
         if altered.changes and self._transaction is not None:
             self._versions.note_changes(spec.topic, self._transaction.facts.sequence, altered.changes)
         self._observer.table_altered(spec.topic)

@@ -44,25 +44,6 @@ def test_columns_are_renamed_added_and_dropped(sql: str, expected: list[tuple[st
     assert changes(sql) == expected
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("DROP PRIMARY KEY", ()),
-        ("DROP PRIMARY KEY, MODIFY id int PRIMARY KEY", ()),
-        ("WAIT 5 ADD c int, DROP PRIMARY KEY, ADD PRIMARY KEY (`a,b`(10), c) COMMENT 'x, y'", ("a,b", "c")),
-        ("NOWAIT add constraint `PRIMARY` primary key using btree (id), drop primary key", ("id",)),
-        ("ADD PRIMARY KEY (id)", None),
-        ("DROP INDEX `PRIMARY KEY`, ADD UNIQUE KEY (a)", None),
-    ],
-)
-def test_another_primary_key_is_told(sql: str, expected: tuple[str, ...] | None) -> None:
-    altered = alteration(Statement("shop", f"ALTER TABLE t {sql}"))
-    assert altered is not None
-    assert altered.new_key == expected
-    assert altered.may_double(["ID", "a,b", "C"]) == (expected == ())
-    assert altered.may_double(["x"]) == (expected is not None)
-
-
 def test_other_statements_alter_no_table() -> None:
     for sql in ("RENAME TABLE a TO b", "CREATE INDEX t ON a (b)", "ALTER DATABASE d CHARACTER SET utf8mb4", ""):
         assert alteration(Statement("shop", sql)) is None
