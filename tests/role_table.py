@@ -491,6 +491,14 @@ TABLE = (
     Line(
         "POST", "datasets/<str:name>/index", ACTORS, body={"kind": "verify_index", "data_center": "dc1"}, leaves="audit"
     ),
+    Line("POST", "datasets/<str:name>/loads/again", ACTORS, body={"data_center": "dc1"}, leaves="audit"),
+    Line(
+        "POST",
+        "datasets/<str:name>/loads/rows",
+        ACTORS,
+        body={"data_center": "dc1", "keys": "17"},
+        leaves=NOT_CAPTURED,
+    ),
     Line("POST", "datasets/<str:name>/pause", ACTORS, body={"why": "It moves"}, leaves="audit"),
     Line("POST", "datasets/<str:name>/resume", ACTORS, leaves=NOT_PAUSED),
     Line("POST", "datasets/<str:name>/hooks", OWNERS, body={"name": "dbt"}, leaves="audit"),
@@ -581,6 +589,8 @@ TABLE = (
     Line("POST", "new-metric", OWNERS, body=METRIC, leaves="audit", team_in_body=True, slow=True),
     Line("GET POST", "business-metrics/<str:name>/edit", OWNERS, body=METRIC, leaves="audit", slow=True),
     Line("POST", "business-metrics/<str:name>/remove", OWNERS, leaves="audit"),
+    Line("GET", "onboard-tables", OWNERS, asks="connection=ops"),
+    Line("POST", "onboard-tables", OWNERS, body={"connection": "ops"}, leaves=NOT_CAPTURED, team_in_body=True),
     Line("POST", "onboarding", OWNERS, body={"team": "flight-ops"}, leaves="audit", answers=(422,), team_in_body=True),
     # -- what is read on pages, and the console
     Line("GET", "console/*", STAFF),

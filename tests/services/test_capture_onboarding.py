@@ -150,11 +150,11 @@ def test_tables_are_onboarded_by_a_pattern_with_a_line_for_each(
     asked = ("onboard", "--connection", "ops", "--tables", "sales_*", "--team", "shop", "--tier", "2")
     with pytest.raises(CommandError, match=r"2 of 4 were refused: .*sales_log"):
         call_command(*asked)
-    said = capsys.readouterr().out
-    assert re.search(r"^exists    orders$", said, re.MULTILINE)
-    assert re.search(r"^created   sales_lines", said, re.MULTILINE)
-    assert re.search(r"^refused   sales_log  \(primary_key: The table has no primary key", said, re.MULTILINE)
-    assert re.search(r"^refused   sales_old .*MyISAM", said, re.MULTILINE)
+    shown = capsys.readouterr().out
+    assert re.search(r"^exists    orders$", shown, re.MULTILINE)
+    assert re.search(r"^created   sales_lines", shown, re.MULTILINE)
+    assert re.search(r"^refused   sales_log  \(primary_key: The table has no primary key", shown, re.MULTILINE)
+    assert re.search(r"^refused   sales_old .*MyISAM", shown, re.MULTILINE)
     lines = Dataset.objects.get(name="sales_lines")
     assert (lines.record_key, lines.tier, lines.team.name) == (["order_id", "line"], 2, "shop")
     assert set(Dataset.objects.values_list("name", flat=True)) == {"orders", "sales_lines"}

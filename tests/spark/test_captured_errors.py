@@ -36,7 +36,7 @@ def batches(spark: SparkSession, shop: CapturedShop, folder: Path, *, one_in: in
     shop.run(spark, "bootstrap")
     shop.log_url = (folder / name).as_uri()
     shop.write(name, *server.messages(name))
-    told = []
+    taken = []
     for number in range(BATCHES):
         server.execute(f"UPDATE {name} SET n = {number + 1}")
         server.take(name)
@@ -45,8 +45,8 @@ def batches(spark: SparkSession, shop: CapturedShop, folder: Path, *, one_in: in
         shop.write(name, *cut)
         before = jobs(spark)
         report = shop.run(spark, "incremental")
-        told.append((report, jobs(spark) - before))
-    return told
+        taken.append((report, jobs(spark) - before))
+    return taken
 
 
 def test_one_error_in_a_hundred_costs_no_look_up(spark: SparkSession, server: TappedServer, tmp_path: Path) -> None:

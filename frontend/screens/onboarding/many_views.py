@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import render
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
 
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub import wiring
 from lakehub.accounts.models import Team, User
-from lakehub.accounts.permissions import teams_where
+from lakehub.accounts.permissions import require, teams_where
 from lakehub.catalog.models import Connection, DataCenter
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, onboard_many
 from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
@@ -24,10 +26,18 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
     """GET shows what would come of the form, POST onboards it."""
     assert isinstance(request.user, User)
     teams = list(Team.objects.filter(teams_where(request.user, "onboard")).distinct())
+    if not teams:
+        raise PermissionDenied("To onboard tables you need to be owner or admin of a team.")
     values = request.POST if request.method == "POST" else request.GET
-    connection = Connection.objects.filter(name=values.get("connection", ""), team__in=teams).first()
-    if connection is None or not is_captured(connection.plugin):
-        raise Http404("There is no connection of your teams whose changes are captured by that name.")
+    connection = Connection.objects.select_related("team").filter(name=values.get("connection", "")).first()
+    if connection is None:
+        return redirect("onboarding")
+    require(request.user, "onboard", connection.team)
+    if not is_captured(connection.plugin):
+        messages.error(
+            request, f"Tables of {connection.name} are onboarded one by one: their changes are not captured."
+        )
+        return redirect("onboarding")
     context = {
         "connection": connection,
         "teams": teams,

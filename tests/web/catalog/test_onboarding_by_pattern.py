@@ -201,6 +201,15 @@ def test_the_page_is_for_owners_of_the_connections_team(shop: Connection, client
     assert {client.get("/onboard-tables", form).status_code, client.post("/onboard-tables", form).status_code} == {403}
 
 
+def test_the_page_is_of_captured_connections(client: Client) -> None:
+    connection = make.connection()
+    make.member(person := make.user("ana"), connection.team, Role.OWNER)
+    client.force_login(person)
+    answer = client.get("/onboard-tables", {"connection": connection.name}, follow=True)
+    assert "their changes are not captured" in answer.content.decode()
+    assert client.get("/onboard-tables", {"connection": "lost"}).status_code == 302
+
+
 def test_the_command_needs_what_tables_do_not_say(shop: Connection) -> None:
     for arguments in (["--tables", "*"], ["--tables", "*", "--lineage-of", "x"], []):
         with pytest.raises(CommandError, match=r"With --tables say|one of the three"):
