@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
@@ -22,25 +23,28 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--changelog", choices=(*CHANGELOGS, "both"), default="both")
+    parser.add_argument("--faults", default="", help="a pattern: only faults whose names match it")
+    parser.add_argument("--events", default="", help="a pattern: only such events: add, rename, drop, load, repeat ...")
     options = parser.parse_args()
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     if options.changelog != "both":
-        return play_on(options.changelog, options.rounds, seed)
+        return play_on(options.changelog, options.rounds, seed, {"faults": options.faults, "events": options.events})
     command = [sys.executable, "-m", "tests.soak.capture", "--rounds", str(options.rounds), "--seed", str(seed)]
+    command += ["--faults", options.faults, "--events", options.events]
     # Settings are read once a process.
     return max(subprocess.run([*command, "--changelog", each], check=False).returncode for each in CHANGELOGS)
 
 
-def play_on(changelog: str, rounds: int, seed: int) -> int:
+def play_on(changelog: str, rounds: int, seed: int, patterns: Mapping[str, str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     random, folder = Random(f"{changelog} {seed}"), Path(tempfile.mkdtemp(prefix=f"lakehub-capture-{changelog}-"))
     print(f"Changelog {changelog}, seed {seed}, {rounds} rounds", flush=True)
     played: list[Round] = []
     with stand(changelog, folder, random) as standing:
         set_django_up(standing.instance.environment)
-        from tests.soak.capture.rounds import play
+        from tests.soak.capture.rounds import Wanted, play
 
-        for each in play(standing, rounds=rounds, random=random):
+        for each in play(standing, Wanted(rounds, **patterns), random):
             print(each, flush=True)
             played.append(each)
     has_failed = len(played) < rounds or any(each.findings for each in played)
