@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-from tests.soak.capture.stand import CHANGELOGS, stand
+from tests.soak.capture.stand import BRIEF, CHANGELOGS, stand
 from tests.soak.report import Round, table
 from tests.soak.stand.instance import set_django_up
 
@@ -40,7 +40,7 @@ def play_on(changelog: str, rounds: int, seed: int, patterns: Mapping[str, str])
     random, folder = Random(f"{changelog} {seed}"), Path(tempfile.mkdtemp(prefix=f"lakehub-capture-{changelog}-"))
     print(f"Changelog {changelog}, seed {seed}, {rounds} rounds", flush=True)
     played: list[Round] = []
-    with stand(changelog, folder, random) as standing:
+    with stand(changelog, folder, random, **BRIEF) as standing:
         set_django_up(standing.instance.environment)
         from tests.soak.capture.rounds import Wanted, play
 

@@ -61,7 +61,8 @@ def _round(standing: CaptureStand, number: int, wanted: Wanted, random: Random) 
     happened = _make_happen(standing, faults, events, random)
     time.sleep(random.uniform(*WORK_S))
     standing.source.pause()
-    standing.alterations.note_written(standing.accounts.read_binlog(standing.source.newest()))
+    changes = standing.accounts.read_binlog(standing.source.newest())
+    standing.alterations.note_written(changes)
     began, rest_s, findings = time.monotonic(), None, []
     left: list[str] = []
     try:
@@ -72,7 +73,11 @@ def _round(standing: CaptureStand, number: int, wanted: Wanted, random: Random) 
         findings.append(f"{late}; left: {'; '.join(left)}")
         findings += each_change_is_in_the_log_once(standing) if is_all_captured(standing) else ()
     findings += standing.instance.take_findings()
-    counts = {"transactions": standing.source.transactions - before[0], "commits": _commits() - before[1]}
+    counts = {
+        "transactions": standing.source.transactions - before[0],
+        "changes": sum(each.total() for each in changes.values()),
+        "commits": _commits() - before[1],
+    }
     return Round(number, tuple(name for name, _ in faults), happened, rest_s, counts, tuple(findings))
 
 
