@@ -93,7 +93,7 @@ def _events(standing: CaptureStand, pattern: str, random: Random) -> list[Event]
     altering: list[Event] = [(alter.__name__, alter) for alter in standing.alterations.all]
     others: list[Event] = [("load", partial(_load, standing, random)), ("repeat", partial(_repeat, standing, random))]
     possible = [event for event in (*altering, *others) if re.search(pattern, event[0])]
-    return random.sample(possible, min(len(possible), random.choice((1, 2))))
+    return random.sample(possible, min(len(possible), random.choice((1, 2, 3))))
 
 
 def _make_happen(standing: CaptureStand, faults: list[Fault], events: list[Event], random: Random) -> tuple[str, ...]:
