@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import duckdb
 
@@ -15,6 +17,7 @@ from ingestion.captures.topics import topic_to_read
 from ingestion.changelog import ChangelogReader
 from ingestion.domain.merging.events import Operation
 from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.models import Capture
@@ -40,14 +43,19 @@ def changelog_is_the_binlog(accounts: Accounts, folder: Path) -> Iterator[str]:
         yield from _differences(f"the changelog of {table}", made, _logged(capture, accounts), folder)
 
 
-def history_is_the_binlog(accounts: Accounts, folder: Path) -> Iterator[str]:
-    """From its oldest version on: changes that were captured before its first load began are in that only."""
+def history_is_the_changelog(folder: Path) -> Iterator[str]:
+    """From where the first load began: changes from before it are in its rows only. A message that comes again is the same version."""
     for copy in DatasetCopy.objects.filter(dataset__name__in=TABLES_WITH_HISTORY).select_related("dataset"):
-        kept = _versions(copy)
-        began = min((change.sequence for change in kept), default=0)
-        changes = accounts.all_changes[copy.dataset.name]
-        made = Counter({change: times for change, times in changes.items() if change.sequence >= began})
-        yield from _differences(f"the history of {copy.dataset.name}", made, kept, folder)
+        topic, decoder = _topic_of(copy.dataset)
+        begun = next(_lake_of(copy).glob(f".lakehub/raw/{copy.dataset.name}/*/end.json")).with_name("beginning.json")
+        offsets = json.loads(begun.read_text())["log"][topic.topic]
+        messages = {message.value or b"" for message in topic.reader.read(topic.topic, offsets)}
+        made = Counter(change for _, change in {_keyed(decoder, message) for message in messages})
+        yield from _differences(f"the history of {copy.dataset.name}", made, _versions(copy), folder)
+
+
+def _lake_of(copy: DatasetCopy) -> Path:
+    return Path(urlsplit(copy.data_center.lake_uri).path)
 
 
 def _differences(where: str, made: Changes, kept: Changes, folder: Path) -> Iterator[str]:
@@ -70,17 +78,26 @@ def _name(change: Change, times: int) -> str:
 def _logged(capture: Capture, accounts: Accounts) -> Changes:
     """Since it was asked last: events, and rows that the tap could not encode."""
     dataset = capture.feed.dataset
-    topic = topic_to_read(dataset, now=datetime.now(UTC))
+    topic, decoder = _topic_of(dataset)
     messages = _new_messages(topic.reader, topic.topic, accounts)
-    decoder = Decoder(topic.topic, tuple(dataset.record_key), bytes, topic.schema_of)
     counted = Changes()
     for message, times in (messages - accounts.repeated.pop(topic.topic, Counter())).items():
-        event = decoder.decode(message, (0,)).event
-        assert isinstance(event.reference_key, bytes)
-        counted[_change(event.reference_key, event.row_key, event.operation is Operation.DELETE)] += times
+        counted[_keyed(decoder, message)[1]] += times
     for message in _new_messages(topic.reader, topic.topic + ERRORS_SUFFIX, accounts).elements():
         counted.update(_changes_of_rejected(message, dataset))
     return counted
+
+
+def _topic_of(dataset: Dataset) -> tuple[EventTopic, Decoder]:
+    topic = topic_to_read(dataset, now=datetime.now(UTC))
+    return topic, Decoder(topic.topic, tuple(dataset.record_key), bytes, topic.schema_of)
+
+
+def _keyed(decoder: Decoder, message: bytes) -> tuple[bytes, Change]:
+    """With the reference key, which no two changes of a row have."""
+    event = decoder.decode(message, (0,)).event
+    assert isinstance(event.reference_key, bytes)
+    return event.reference_key, _change(event.reference_key, event.row_key, event.operation is Operation.DELETE)
 
 
 def _new_messages(reader: ChangelogReader, topic: str, accounts: Accounts) -> Counter[bytes]:

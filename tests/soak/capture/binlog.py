@@ -41,8 +41,6 @@ class Accounts:
     """The GTID up to which it was read."""
     unchecked: dict[str, Changes] = field(default_factory=lambda: defaultdict(Counter))
     """By table, changes that were not compared with the changelog yet."""
-    all_changes: dict[str, Changes] = field(default_factory=lambda: defaultdict(Counter))
-    """Those of all rounds."""
     read_upto: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     """By topic and partition, the offset of the next message."""
     repeated: dict[str, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
@@ -55,7 +53,6 @@ class Accounts:
         changes = read_binlog(self.folder, self.newest, self.key_widths)
         for table, counted in changes.items():
             self.unchecked[table] += counted
-            self.all_changes[table] += counted
         self.newest = newest
         return changes
 

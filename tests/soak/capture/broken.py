@@ -86,7 +86,7 @@ def _problem(broken: Break, changelog: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="lakehub-broken-"))
     _copy_tree(folder)
     _break_line(folder / broken.file, broken)
-    command = [sys.executable, "-m", "tests.soak.capture", "--changelog", changelog, *broken.rounds]
+    command = [sys.executable, "-m", "tests.soak.capture", "--changelog", changelog, "--fail-fast", *broken.rounds]
     played = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     said = re.search(rf".*(?:{broken.finding}).*", played.stdout)
     if played.returncode != 1 or said is None:

@@ -13,7 +13,7 @@ from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Busy, Refused
 from lakehub.kernel.lake_names import OWN_PREFIXES
-from tests.soak.capture.accounts import changelog_is_the_binlog, history_is_the_binlog
+from tests.soak.capture.accounts import changelog_is_the_binlog, history_is_the_changelog
 from tests.soak.capture.alterations import LostColumn
 from tests.soak.capture.stand import CaptureStand
 from tests.soak.capture.tables import TABLES, Table, comparable
@@ -118,7 +118,7 @@ def each_change_is_in_the_log_once(standing: CaptureStand) -> Iterator[str]:
 
 
 def each_version_is_in_the_history_once(standing: CaptureStand) -> Iterator[str]:
-    yield from history_is_the_binlog(standing.accounts, standing.folder)
+    yield from history_is_the_changelog(standing.folder)
 
 
 CHECKS = (sums_hold, captures_go_on, each_change_is_in_the_log_once, each_version_is_in_the_history_once)
