@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from lakehub.setup.artifacts import PROJECT_ROOT
 from tests.soak.capture.alterations import LostColumn
 from tests.soak.capture.binlog import Change, parse
+from tests.soak.capture.broken import BREAKS, require_line
 
 WIDTHS = {"riders": 2, "trips": 1}
 
@@ -81,3 +84,10 @@ def test_a_lost_column_keeps_what_it_had_until_its_row_is_written() -> None:
 def test_a_row_that_was_loaded_meanwhile_may_have_either() -> None:
     lost = LostColumn("trips", "added_1", 10, {("1",): 7}, is_loaded=True)
     assert [lost.may_be(("1",), value) for value in (7, None, 8)] == [True, True, False]
+
+
+def test_the_lines_that_are_to_be_broken_are_there() -> None:
+    for each in BREAKS:
+        require_line(PROJECT_ROOT / each.file, each)
+    with pytest.raises(SystemExit, match=r"tap\.py has this line 0 times"):
+        require_line(PROJECT_ROOT / BREAKS[0].file, replace(BREAKS[0], line="no line"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -74,7 +75,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a pattern: only lines whose names match it")
     options = parser.parse_args()
     held = 0
-    for each in [each for each in BREAKS if re.search(options.only, each.name)]:
+    chosen = [each for each in BREAKS if re.search(options.only, each.name)]
+    for each in chosen:
+        require_line(PROJECT_ROOT / each.file, each)
+    for each in chosen:
         problem = _problem(each, options.changelog)
         held += bool(problem)
         print(f"{'HELD' if problem else 'failed, as it must'}  {each.name}{problem}", flush=True)
@@ -84,10 +88,15 @@ def main() -> int:
 def _problem(broken: Break, changelog: str) -> str:
     """Empty: the rounds found it."""
     folder = Path(tempfile.mkdtemp(prefix="lakehub-broken-"))
+    scratch = folder / "tmp"
+    scratch.mkdir()
+    # MariaDB runs as a user of its own.
+    folder.chmod(0o755)
     _copy_tree(folder)
     _break_line(folder / broken.file, broken)
     command = [sys.executable, "-m", "tests.soak.capture", "--changelog", changelog, "--fail-fast", *broken.rounds]
-    played = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    env = os.environ | {"TMPDIR": str(scratch)}
+    played = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     said = re.search(rf".*(?:{broken.finding}).*", played.stdout)
     if played.returncode != 1 or said is None:
         (folder / "output").write_text(played.stdout + played.stderr)
@@ -113,12 +122,16 @@ def _files() -> Sequence[str]:
     return [name for name in listed.split("\0") if name and (PROJECT_ROOT / name).is_file()]
 
 
-def _break_line(file: Path, broken: Break) -> None:
-    text = file.read_text()
-    times = text.count(f"\n{broken.line}\n")
+def require_line(file: Path, broken: Break) -> None:
+    """Once, so that nothing else is broken. Raises SystemExit."""
+    times = file.read_text().splitlines().count(broken.line)
     if times != 1:
         raise SystemExit(f"{broken.file} has this line {times} times, and not once: {broken.line.strip()}")
-    file.write_text(text.replace(f"\n{broken.line}\n", f"\n{broken.broken}\n"))
+
+
+def _break_line(file: Path, broken: Break) -> None:
+    lines = [broken.broken if line == broken.line else line for line in file.read_text().splitlines()]
+    file.write_text("\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":
