@@ -97,11 +97,11 @@ def _problem(broken: Break, changelog: str) -> str:
     command = [sys.executable, "-m", "tests.soak.capture", "--changelog", changelog, "--fail-fast", *broken.rounds]
     env = os.environ | {"TMPDIR": str(scratch)}
     played = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    said = re.search(rf".*(?:{broken.finding}).*", played.stdout)
-    if played.returncode != 1 or said is None:
+    finding = re.search(rf".*(?:{broken.finding}).*", played.stdout)
+    if played.returncode != 1 or finding is None:
         (folder / "output").write_text(played.stdout + played.stderr)
         return f": ended with {played.returncode}, and not by {broken.finding!r}: {folder}/output"
-    print(f"  {said[0].strip()[:300]}", flush=True)
+    print(f"  {finding[0].strip()[:300]}", flush=True)
     shutil.rmtree(folder)
     return ""
 
