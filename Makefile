@@ -35,8 +35,12 @@ test: setup ## every test that this machine can run; SUITES="unit web" for some,
 soak: setup ## fault rounds against a running instance (docs/soak.md): ROUNDS=5 SEED=7 DATABASE=sqlite|postgresql|both FAULTS=pattern
 	@$(PY) -m tests.soak --rounds $(or $(ROUNDS),5) --database $(or $(DATABASE),both) $(if $(SEED),--seed $(SEED)) --faults '$(FAULTS)'
 
-soak-capture: setup ## fault rounds for captured tables (docs/soak.md): ROUNDS=3 SEED=7 CHANGELOG=segments|kafka|both
-	@$(PY) -m tests.soak.capture --rounds $(or $(ROUNDS),3) --changelog $(or $(CHANGELOG),both) $(if $(SEED),--seed $(SEED))
+soak-capture: setup ## fault rounds for captured tables (docs/soak.md): ROUNDS=3 SEED=7 CHANGELOG=segments|kafka|both FAULTS=pattern EVENTS=pattern; BROKEN=1: do they fail where a line is broken?
+ifdef BROKEN
+	@$(PY) -m tests.soak.capture.broken --changelog $(or $(CHANGELOG),segments)
+else
+	@$(PY) -m tests.soak.capture --rounds $(or $(ROUNDS),3) --changelog $(or $(CHANGELOG),both) $(if $(SEED),--seed $(SEED)) --faults '$(FAULTS)' --events '$(EVENTS)'
+endif
 
 dev: setup ## web, workers and beat, restarted when the code changes
 	@LAKEHUB_DEBUG=1 $(PY) manage.py up --reload

@@ -10,14 +10,12 @@ from pathlib import Path
 from random import Random
 
 from lakehub.processes.supervisor.process_tree import descendants
-from tests.soak.capture.stand import CaptureStand, stand
+from tests.soak.capture.stand import BRIEF, CaptureStand, stand
 from tests.soak.stand.instance import set_django_up
 from tests.soak.stand.waiting import wait_until
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_BRIEF = {"LAKEHUB_WORKERS": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""The JVM compiles code once, quickly: to compile it well pays off later only."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Stage:
 @contextmanager
 def stage(folder: Path, *, briefly: bool) -> Iterator[Stage]:
     """An instance that does not run yet, whose database is this process's. `briefly`: of a run so short that starting is most of it."""
-    settings = {"LAKEHUB_SPARK_MEMORY": "768m"} | (_BRIEF if briefly else {})
+    settings = {"LAKEHUB_SPARK_MEMORY": "768m"} | (BRIEF if briefly else {})
     with ExitStack() as stack:
         standing = stack.enter_context(stand("segments", folder, Random(1), **settings))
         set_django_up(standing.instance.environment)

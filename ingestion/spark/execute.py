@@ -57,7 +57,9 @@ def execute(
     try:
         with hold_write_permit(job) if spec.kind in EXCLUSIVE_KINDS else nullcontext():
             if spec.kind not in (*EXCLUSIVE_KINDS, *READ_ONLY_KINDS):
-                fence.clean_up_after_killed_writer(spark, spec.table.uri, wait_s=spec.lock_wait_s)
+                fence.clean_up_after_killed_writer(
+                    spark, spec.table.uri, wait_s=spec.lock_wait_s, beside=spec.table.uris_beside
+                )
             report = JOBS.get(spec.kind)(job)
     except LeaseTaken as problem:
         report = JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))

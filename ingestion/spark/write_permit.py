@@ -24,7 +24,8 @@ def hold_write_permit(job: Job) -> Iterator[None]:
         with job.phase("fence"):
             wait_s = job.spec.lease_wait_s
             held.enter_context(hold_lease(job.lease, check_deadline=job.check_deadline, wait_s=wait_s))
-            held.enter_context(fence.hold_fence(job.spark, job.table.uri, wait_s=job.spec.lock_wait_s))
+            wait_s, beside = job.spec.lock_wait_s, job.table.uris_beside
+            held.enter_context(fence.hold_fence(job.spark, job.table.uri, wait_s=wait_s, beside=beside))
         job.may_write = True
         try:
             yield

@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -70,6 +71,21 @@ def test_what_a_writer_left_cut_off_when_it_was_killed_is_rolled_back(spark: Spa
     assert orders.rows(spark) == orders.source_rows()
 
 
+def test_locks_of_a_killed_writer_are_removed_from_each_table_that_it_wrote(
+    spark: SparkSession, orders: Orders
+) -> None:
+    """Left alone they would keep the next writers out for minutes."""
+    orders.fill(3)
+    orders.run(spark, "bootstrap", "b")
+    orders.table = replace(orders.table, history_uri=f"{orders.table.uri}_history")
+    locks = [_leave_lock(uri) for uri in (orders.table.uri, orders.table.error_uri, orders.table.history_uri)]
+    with hold_fence(spark, orders.table.uri, wait_s=1, beside=orders.table.uris_beside):
+        assert all(lock.exists() for lock in locks), "nobody was killed: they may be another machine's"
+    _leave_as_killed(orders, "process 1 (Java)\nlatest \n")
+    assert orders.run(spark, "incremental", "i").error is None
+    assert not any(lock.exists() for lock in locks)
+
+
 def test_what_is_damaged_since_is_named_and_never_removed(spark: SparkSession, orders: Orders) -> None:
     orders.fill(3)
     orders.run(spark, "bootstrap", "b")
@@ -91,6 +107,15 @@ def _cut_off_last_commit(orders: Orders) -> Path:
     file = max(timeline.glob("*_*.*commit"))
     file.write_bytes(file.read_bytes()[:300])
     return file
+
+
+def _leave_lock(uri: str) -> Path:
+    lock = Path(unquote(urlsplit(uri).path)) / ".hoodie" / "lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    long_ago = lock.stat().st_mtime - 3600
+    os.utime(lock, (long_ago, long_ago))
+    return lock
 
 
 def _leave_as_killed(orders: Orders, owner: str) -> None:

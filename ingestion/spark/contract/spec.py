@@ -62,6 +62,11 @@ class TableSpec:
     history_days: int = 0
 
     @property
+    def uris_beside(self) -> tuple[str, ...]:
+        """Of the tables that its jobs write as well, under the same permit."""
+        return tuple(uri for uri in (self.error_uri, self.tombstone_uri, self.history_uri) if uri)
+
+    @property
     def has_metadata(self) -> bool:
         """Of each row the table keeps what its changes said of themselves, and merges by it."""
         return bool(self.tombstone_uri)

@@ -16,8 +16,8 @@ def run(job: Job) -> JobReport:
     with job.phase("drop"):
         if there:
             _rename_and_remove(job.table.uri)
-        for beside in (job.table.error_uri, job.table.tombstone_uri, job.table.history_uri):
-            if beside and Timeline(beside).exists:
+        for beside in job.table.uris_beside:
+            if Timeline(beside).exists:
                 _rename_and_remove(beside)
         if job.raw_folder is not None:
             job.raw_folder.remove()

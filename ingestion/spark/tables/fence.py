@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,8 +39,8 @@ class TableFenced(RuntimeError):
 
 
 @contextmanager
-def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None]:
-    """Within it this JVM is the only one of this machine that writes the table at `uri`. Raises TableFenced after `wait_s`."""
+def hold_fence(spark: SparkSession, uri: str, *, wait_s: float, beside: Collection[str] = ()) -> Iterator[None]:
+    """Within it this JVM is the only one of this machine that writes the table at `uri`, and those `beside` it. Raises TableFenced after `wait_s`."""
     path = lock_path(uri)
     deadline = time.monotonic() + wait_s
     if path is None:
@@ -51,7 +51,7 @@ def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None
     try:
         # Who leaves in order takes its name out.
         if last_owner := path.read_text():
-            _clean_up_after(last_owner, uri, deadline)
+            _clean_up_after(last_owner, uri, beside, deadline)
         else:
             _wait_for_pending_writes(Timeline(uri), deadline)
         _write_owner(spark, file, latest=Timeline(uri).latest_time())
@@ -61,7 +61,7 @@ def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None
         file.close()
 
 
-def clean_up_after_killed_writer(spark: SparkSession, uri: str, *, wait_s: float) -> None:
+def clean_up_after_killed_writer(spark: SparkSession, uri: str, *, wait_s: float, beside: Collection[str] = ()) -> None:
     """For a job that reads the table before it is within the fence: what a writer that was killed there has left cannot be read.
 
     Where somebody is within the fence nothing is done: they did it when they came in.
@@ -72,7 +72,7 @@ def clean_up_after_killed_writer(spark: SparkSession, uri: str, *, wait_s: float
     file = jvm(spark).java.io.RandomAccessFile(str(path), "rw")
     try:
         if _try_lock(file) and (last_owner := path.read_text()):
-            _clean_up_after(last_owner, uri, time.monotonic() + wait_s)
+            _clean_up_after(last_owner, uri, beside, time.monotonic() + wait_s)
             file.setLength(0)
     finally:
         file.close()
@@ -87,7 +87,7 @@ def lock_path(uri: str) -> Path | None:
     return table.parent / ".lakehub" / f"{table.name}.writer.lock"
 
 
-def _clean_up_after(last_owner: str, uri: str, deadline: float) -> None:
+def _clean_up_after(last_owner: str, uri: str, beside: Collection[str], deadline: float) -> None:
     """The last one within the fence was killed there."""
     timeline, owner = Timeline(uri), _OWNER.fullmatch(last_owner)
     _wait_for_pending_writes(timeline, deadline, died=True)
@@ -95,7 +95,8 @@ def _clean_up_after(last_owner: str, uri: str, deadline: float) -> None:
         # On a disk that was full as well.
         remove_torn_files(timeline, after=owner[2])
         _wait_for_pending_writes(timeline, deadline, died=True)
-    _remove_stale_table_lock(uri, deadline)
+    for each in (uri, *beside):
+        _remove_stale_table_lock(each, deadline)
 
 
 def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> Any:

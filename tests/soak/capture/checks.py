@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import duckdb
 
-from ingestion.captures.topics import topic_to_read
-from ingestion.heatpipe.decoder import Decoder
 from ingestion.models import Capture, Commit, JobKind, JobRun, JobState, TapServer
+from ingestion.positions.places import place_of_copy
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.errors import Busy, Refused
 from lakehub.kernel.lake_names import OWN_PREFIXES
+from tests.soak.capture.accounts import changelog_is_the_binlog, history_is_the_changelog
+from tests.soak.capture.alterations import LostColumn
 from tests.soak.capture.stand import CaptureStand
 from tests.soak.capture.tables import TABLES, Table, comparable
 from tests.soak.checks import lake_files, unbalanced
@@ -34,9 +35,22 @@ def what_is_left(standing: CaptureStand) -> Iterator[str]:
     ):
         yield f"{run}: {run.error}"
     for table in TABLES:
-        problem = difference(standing, table)
+        problem = difference(standing, table) or _unread(table)
         if problem:
             yield problem
+
+
+def _unread(table: Table) -> str:
+    """Messages that change nothing any more are to be read as well."""
+    try:
+        place = place_of_copy(DatasetCopy.objects.get(dataset__name=table.name))
+    except (Refused, Busy) as problem:
+        return f"{table.name}: {problem}"
+    return "" if place.oldest_at is None else f"{table.name}: {place.waiting} messages wait"
+
+
+def is_all_captured(standing: CaptureStand) -> bool:
+    return not TapServer.objects.exclude(position=standing.accounts.newest).exists()
 
 
 def difference(standing: CaptureStand, table: Table) -> str:
@@ -46,9 +60,8 @@ def difference(standing: CaptureStand, table: Table) -> str:
     keys = [tuple(row[name] for name in table.key) for row in in_lake]
     if len(set(keys)) < len(keys):
         return f"{table.name}: the lake has {len(keys) - len(set(keys))} keys twice"
-    wrong = [
-        key for key, row in zip(keys, in_lake, strict=True) if in_source.get(key) != _as_wide(row, in_source.get(key))
-    ]
+    lost = standing.alterations.lost_of(table)
+    wrong = [key for key, row in zip(keys, in_lake, strict=True) if not _is_as(in_source.get(key), key, row, lost)]
     lacking = in_source.keys() - set(keys)
     if not wrong and not lacking:
         return ""
@@ -56,9 +69,20 @@ def difference(standing: CaptureStand, table: Table) -> str:
     return f"{table.name}: {len(wrong)} rows of the lake are others, {len(lacking)} lack; in the source {shown}"
 
 
-def _as_wide(row: dict[str, Any], of_source: dict[str, Any] | None) -> dict[str, Any]:
+def _is_as(
+    in_source: Mapping[str, Any] | None,
+    key: tuple[Any, ...],
+    row: Mapping[str, Any],
+    lost: Mapping[str, LostColumn],
+) -> bool:
     """A column that the lake does not have yet is null in all rows."""
-    return dict.fromkeys(of_source or {}) | row
+    if in_source is None:
+        return False
+    text = tuple(map(str, key))
+    return all(row.get(name) == value for name, value in in_source.items()) and all(
+        lost[name].may_be(text, row[name]) if name in lost else row[name] is None
+        for name in row.keys() - in_source.keys()
+    )
 
 
 def lake_rows(uri: str) -> list[dict[str, Any]]:
@@ -90,21 +114,11 @@ def captures_go_on(_standing: CaptureStand) -> Iterator[str]:
 
 
 def each_change_is_in_the_log_once(standing: CaptureStand) -> Iterator[str]:
-    """Wherever the tap was killed."""
-    for capture in Capture.objects.select_related("feed__dataset"):
-        dataset = capture.feed.dataset
-        topic = topic_to_read(dataset, now=datetime.now(UTC))
-        decoder = Decoder(topic.topic, tuple(dataset.record_key), bytes, topic.schema_of)
-        messages = [message.value or b"" for message in topic.reader.read(topic.topic, {})]
-        changes = {_change(decoder, message) for message in messages}
-        doubled = len(messages) - len(changes) - standing.repeated[topic.topic]
-        if doubled:
-            yield f"{topic.topic} has {doubled} changes more than once, of {len(messages)}"
+    yield from changelog_is_the_binlog(standing.accounts, standing.folder)
 
 
-def _change(decoder: Decoder, message: bytes) -> tuple[object, ...]:
-    event = decoder.decode(message, (0,)).event
-    return event.reference_key, event.row_key, event.operation
+def each_version_is_in_the_history_once(standing: CaptureStand) -> Iterator[str]:
+    yield from history_is_the_changelog(standing.folder)
 
 
-CHECKS = (sums_hold, captures_go_on, each_change_is_in_the_log_once)
+CHECKS = (sums_hold, captures_go_on, each_change_is_in_the_log_once, each_version_is_in_the_history_once)

@@ -40,4 +40,5 @@ def _request(table: Table) -> OnboardingRequest:
         partition_column=table.partition,
         grain=Grain.DAY if table.partition else Grain.NONE,
         every=EVERY,
+        feed_options=table.options,
     )

@@ -1,63 +1,68 @@
-"""One round: four writers write, something is killed, they pause, the instance comes to rest, everything is checked."""
+"""One round: four writers write, tables are altered, something is killed, they pause, the instance comes to rest, everything is checked."""
 
 from __future__ import annotations
 
-import os
-import signal
+import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 
 from django.db import DatabaseError, connection
 
-from ingestion.capture.tap.tap import MAX_PENDING
 from ingestion.captures.changelog import configured_changelog
 from ingestion.changelog import Outgoing
 from ingestion.models import Capture, Commit
-from ingestion.runs.job_runs import request_run
-from lakehub.catalog.models import DatasetCopy
-from lakehub.kernel.errors import Conflict, Refused
-from tests.soak.capture.checks import CHECKS, what_is_left
-from tests.soak.capture.onboarding import ACTOR, onboard_all
+from tests.soak.capture.checks import CHECKS, each_change_is_in_the_log_once, is_all_captured, what_is_left
+from tests.soak.capture.faults import UP_WITHIN_S, Fault, is_of_loads, load_anew, possible_faults
+from tests.soak.capture.onboarding import onboard_all
 from tests.soak.capture.stand import CaptureStand
-from tests.soak.capture.tables import TABLE_OF_LARGE, TABLES
+from tests.soak.capture.tables import TABLES, TABLES_WITH_HISTORY
 from tests.soak.report import Round
 from tests.soak.stand.waiting import NotInTime
 
 WORK_S = (2.0, 7.0)
 """How long everybody has worked when something is killed."""
-REST_WITHIN_S, UP_WITHIN_S = 150.0, 90.0
-PROCESSES = ("tap", "follow", "spark", "java")
+REST_WITHIN_S = 150.0
 _REPEATED = 300
-Fault = tuple[str, Callable[[CaptureStand], None]]
+Event = tuple[str, Callable[[], str]]
+"""What else happens meanwhile; it says what it has done."""
 
 
-def play(standing: CaptureStand, *, rounds: int, random: Random) -> Iterator[Round]:
+@dataclass(frozen=True)
+class Wanted:
+    """`faults`, `events`: patterns of their names."""
+
+    rounds: int
+    faults: str = ""
+    events: str = ""
+
+
+def play(standing: CaptureStand, wanted: Wanted, random: Random) -> Iterator[Round]:
     standing.source.create_tables()
     standing.instance.start()
     try:
         standing.wait_until(standing.instance.is_up, "the instance is up", within_s=UP_WITHIN_S)
         onboard_all(standing)
-        for number in range(1, rounds + 1):
-            yield _round(standing, number, random)
+        for number in range(1, wanted.rounds + 1):
+            yield _round(standing, number, wanted, random)
     finally:
         standing.instance.stop()
 
 
-def _round(standing: CaptureStand, number: int, random: Random) -> Round:
+def _round(standing: CaptureStand, number: int, wanted: Wanted, random: Random) -> Round:
     before = standing.source.transactions, _commits()
+    standing.alterations.loading = {table.name for table in TABLES} if number == 1 else set()
+    faults = _faults(possible_faults(standing, wanted.faults), number, random)
+    events = _events(standing, wanted.events, random)
     standing.source.resume()
-    faults = random.sample(_faults(standing), random.choice((1, 2)))
-    events = [event for event in (_event(standing, random),) if event]
-    for _, strike in faults:
-        time.sleep(random.uniform(*WORK_S) * standing.slowness)
-        strike(standing)
+    happened = _make_happen(standing, faults, events, random)
     time.sleep(random.uniform(*WORK_S))
     standing.source.pause()
+    changes = standing.accounts.read_binlog(standing.source.newest())
+    standing.alterations.note_written(changes)
     began, rest_s, findings = time.monotonic(), None, []
     left: list[str] = []
     try:
@@ -66,58 +71,48 @@ def _round(standing: CaptureStand, number: int, random: Random) -> Round:
         findings += [problem for check in CHECKS for problem in check(standing)]
     except NotInTime as late:
         findings.append(f"{late}; left: {'; '.join(left)}")
+        findings += each_change_is_in_the_log_once(standing) if is_all_captured(standing) else ()
     findings += standing.instance.take_findings()
-    counts = {"transactions": standing.source.transactions - before[0], "commits": _commits() - before[1]}
-    return Round(number, tuple(name for name, _ in faults), tuple(events), rest_s, counts, tuple(findings))
+    counts = {
+        "transactions": standing.source.transactions - before[0],
+        "changes": sum(each.total() for each in changes.values()),
+        "commits": _commits() - before[1],
+    }
+    return Round(number, tuple(name for name, _ in faults), happened, rest_s, counts, tuple(findings))
 
 
-def _faults(standing: CaptureStand) -> Sequence[Fault]:
-    of_instance = [(f"kill -9 {name}", partial(_kill_process, name)) for name in PROCESSES]
-    of_servers = [(f"kill -9 {name}", partial(_kill_server, name)) for name in standing.servers]
-    return [*of_instance, *of_servers, ("kill -9 tap in a transaction", _kill_tap_in_a_transaction)]
+def _faults(possible: list[Fault], number: int, random: Random) -> list[Fault]:
+    """One or two. The first round begins with one in the first load, if there may be any."""
+    of_loads = [fault for fault in possible if is_of_loads(fault)]
+    first = [random.choice(of_loads)] if number == 1 and of_loads else []
+    others = [fault for fault in possible if fault not in first]
+    return [*first, *random.sample(others, min(len(others), random.choice((1, 2)) - len(first)))]
 
 
-def _kill_process(name: str, standing: CaptureStand) -> None:
-    standing.wait_until(lambda: bool(standing.instance.process(name)), f"{name} to kill", within_s=UP_WITHIN_S)
-    with suppress(ProcessLookupError):
-        os.kill(standing.instance.process(name), signal.SIGKILL)
+def _events(standing: CaptureStand, pattern: str, random: Random) -> list[Event]:
+    altering: list[Event] = [(alter.__name__, alter) for alter in standing.alterations.all]
+    others: list[Event] = [("load", partial(_load, standing, random)), ("repeat", partial(_repeat, standing, random))]
+    possible = [event for event in (*altering, *others) if re.search(pattern, event[0])]
+    return random.sample(possible, min(len(possible), random.choice((1, 2, 3))))
 
 
-def _kill_tap_in_a_transaction(standing: CaptureStand) -> None:
-    """One of so many rows that the tap commits it in parts: when the first of them is in the changelog."""
-    capture = Capture.objects.get(feed__dataset__name=TABLE_OF_LARGE.name)
-    standing.wait_until(partial(_is_captured, capture), "the table is captured", within_s=UP_WITHIN_S)
-    before = _end_of(capture.topic)
-    standing.source.change_many_rows()
-    standing.wait_until(lambda: _end_of(capture.topic) >= before + MAX_PENDING, "a part is there", within_s=UP_WITHIN_S)
-    _kill_process("tap", standing)
+def _make_happen(standing: CaptureStand, faults: list[Fault], events: list[Event], random: Random) -> tuple[str, ...]:
+    """What the events say. They come before, between or after the faults."""
+    places = [random.randint(0, len(faults)) for _ in events]
+    happened = []
+    for place in range(len(faults) + 1):
+        for event_place, (_, happen) in zip(places, events, strict=True):
+            if event_place == place:
+                happened.append(happen())
+        if place < len(faults):
+            _, strike = faults[place]
+            time.sleep(random.uniform(*WORK_S) * standing.slowness)
+            strike(standing)
+    return tuple(filter(None, happened))
 
 
-def _is_captured(capture: Capture) -> bool:
-    capture.refresh_from_db()
-    return capture.is_captured
-
-
-def _end_of(topic: str) -> int:
-    return sum(each.next for each in configured_changelog().reader().bounds(topic).values())
-
-
-def _kill_server(name: str, standing: CaptureStand) -> None:
-    standing.servers[name].kill()
-    time.sleep(1.0)
-    standing.servers[name].start()
-
-
-def _event(standing: CaptureStand, random: Random) -> str:
-    """What else happens meanwhile: a dataset is loaded anew, a table gets a column, or messages come again."""
-    match random.randrange(4):
-        case 0:
-            return _reload(random)
-        case 1:
-            return standing.source.alter()
-        case 2:
-            return _repeat(standing, random)
-    return ""
+def _load(standing: CaptureStand, random: Random) -> str:
+    return load_anew(standing, random.choice([table for table in TABLES if table.name not in TABLES_WITH_HISTORY]))
 
 
 def _repeat(standing: CaptureStand, random: Random) -> str:
@@ -131,18 +126,8 @@ def _repeat(standing: CaptureStand, random: Random) -> str:
     outgoing = [Outgoing(topic, message.key, message.value) for message in newest]
     random.shuffle(outgoing)
     log.writer("soak").commit(outgoing, {})
-    standing.repeated[topic] += len(outgoing)
+    standing.accounts.repeated[topic].update(message.value or b"" for message in outgoing)
     return f"{len(outgoing)} messages of {topic} come again" if outgoing else ""
-
-
-def _reload(random: Random) -> str:
-    name = random.choice(TABLES).name
-    copy = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center").get(dataset__name=name)
-    try:
-        request_run(copy, "bootstrap", {"replace": True}, asked_by=ACTOR, now=datetime.now(UTC))
-    except (Conflict, Refused):
-        return ""
-    return f"{name} is loaded anew"
 
 
 def _is_at_rest(standing: CaptureStand, left: list[str]) -> bool:

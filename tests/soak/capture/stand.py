@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from lakehub.demo.instance import free_address
+from tests.soak.capture.alterations import Alterations
+from tests.soak.capture.binlog import Accounts
 from tests.soak.capture.source import CapturedSource
+from tests.soak.capture.tables import TABLES
 from tests.soak.stand import machine, servers
 from tests.soak.stand.instance import Instance, environment_of
 from tests.soak.stand.waiting import wait_until
 
 CHANGELOGS = ("segments", "kafka")
+BRIEF = {"LAKEHUB_WORKERS": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""Settings for a run so short that starting is most of it. The JVM compiles code once, quickly: to compile it well pays off later only."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,12 @@ class CaptureStand:
     source: CapturedSource
     servers: dict[str, servers.Server]
     slowness: float
-    repeated: Counter[str] = field(default_factory=Counter)
-    """By topic, how many messages were written there once more, by nobody's tap."""
+    accounts: Accounts
+    alterations: Alterations
+
+    @property
+    def lake(self) -> Path:
+        return self.instance.home / "lake"
 
     def wait_until(self, holds: Callable[[], bool], what: str, *, within_s: float) -> None:
         """Raises NotInTime. `within_s`: on an idle machine."""
@@ -51,4 +59,6 @@ def stand(changelog: str, folder: Path, random: Random, **more: str) -> Iterator
         source.create_database()
         stack.enter_context(source.writers())
         environment = environment_of(home, scratch, bind, settings)
-        yield CaptureStand(folder, Instance(home, folder / "log", bind, environment), source, own, slowness)
+        accounts = Accounts(folder / "mariadb/mariadb/binlog", {table.name: len(table.key) for table in TABLES})
+        instance = Instance(home, folder / "log", bind, environment)
+        yield CaptureStand(folder, instance, source, own, slowness, accounts, Alterations(source, random))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from random import Random
@@ -26,11 +26,18 @@ class Table:
     loose: dict[str, Callable[[Random], str]]
     numbers: int = 300
     partition: str = ""
+    sizes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Columns that become narrower and wider, with both types."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of its feed."""
 
-    def random_statements(self, random: Random) -> Statements:
-        """Of one transaction."""
+    def random_statements(self, random: Random, extra: Sequence[str] = ()) -> Statements:
+        """Of one transaction. `extra`: columns that the table has beside the usual ones."""
         for _ in range(random.choice((1, 1, 1, 2, 5))):
             yield self._random_statement(random)
+        if extra and random.random() < 0.3:
+            value = random.choice(("NULL", str(random.randrange(2**31))))
+            yield f"UPDATE {self.name} SET {random.choice(extra)} = {value} WHERE {self.key_of(random.randrange(self.numbers))}"
 
     def _random_statement(self, random: Random) -> str:
         number, name = random.randrange(self.numbers), random.choice([*self.loose])
@@ -84,6 +91,11 @@ TRIPS = Table(
     lambda n: f"id = {n}",
     {"city": _text, "fare": _decimal, "day": lambda r: f"'{r.choice(_DAYS)}'", "began": _time},
     partition="day",
+    sizes={
+        "city": ("varchar(40) CHARACTER SET utf8mb4", "varchar(400) CHARACTER SET utf8mb4"),
+        "fare": ("decimal(10,2)", "decimal(12,2)"),
+    },
+    options={"on_truncate": "apply"},
 )
 RIDERS = Table(
     "riders",
@@ -94,6 +106,7 @@ RIDERS = Table(
     ),
     lambda n: f"country = '{'DE' if n % 2 else 'FR'}' AND number = {18446744073709551615 - n}",
     {"kind": lambda r: str(r.choice((1, 2, 3))), "tags": lambda r: str(r.randrange(8)), "info": lambda r: _json(r)},
+    options={"history": True},
 )
 VISITS = Table(
     "visits",
@@ -104,10 +117,14 @@ VISITS = Table(
     ),
     lambda n: f"token = 't{n}'",
     {"body": lambda r: _blob(r), "bits": lambda r: str(r.randrange(4096)), "score": lambda r: str(r.random())},
+    options={"chunk_rows": 1_000, "readers": 2, "commit_rows": 10_000, "rows_per_s": 8_000},
 )
 TABLES = (TRIPS, RIDERS, VISITS)
 TABLE_OF_LARGE = VISITS
-"""In which one transaction changes many rows, that no other writer does."""
+"""In which one transaction changes many rows, that no other writer does. Its load has several chunks, which take a while."""
+EMPTIED_TABLE = TRIPS
+TABLES_WITH_HISTORY = frozenset(table.name for table in TABLES if table.options.get("history"))
+"""They are not loaded anew: changes that a load has read in the table are no versions."""
 
 
 def _json(random: Random) -> str:
