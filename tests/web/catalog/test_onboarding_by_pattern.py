@@ -193,7 +193,7 @@ def test_the_page_is_for_owners_of_the_connections_team(shop: Connection, client
     for team in ("others", shop.team.name):
         form = {"connection": "shop", "tables": "sales_*", "team": team, "tier": "2"}
         assert {client.get("/onboard-tables", form).status_code, client.post("/onboard-tables", form).status_code} == {
-            404
+            403
         }
     make.member(person, shop.team, Role.OWNER)
     make.team("third")
