@@ -34,7 +34,7 @@ class LagRow:
 @dataclass(frozen=True)
 class CopyLags:
     """`counted`: messages in hours of the window that were compared with the log; `sourced`: those of hours in which the rows of the source were counted too. `differing`: hours
-    that do not add up, `missing` of them as the log has other messages than the source's rows are."""
+    that do not add up, `missing` of them as the log does not match the source."""
 
     data_center: str
     rows: list[LagRow]

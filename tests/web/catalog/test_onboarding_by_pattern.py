@@ -180,7 +180,7 @@ def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
     monkeypatch.setattr("frontend.screens.onboarding.many_views.onboard_many", onboard)
     text = client.post("/onboard-tables", form).content.decode()
     assert asked == [("sales_lines", "sales_orders")]
-    assert ("What became of each" in text, "&lt;b&gt;It&lt;/b&gt; is" in text, "<b>It" in text) == (True, True, False)
+    assert (">Result<" in text, "&lt;b&gt;It&lt;/b&gt; is" in text, "<b>It" in text) == (True, True, False)
     for wrong, why in ({"tables": "x"}, "No table is called like"), ({"tier": "9"}, "Choose a tier"):
         answer = client.post("/onboard-tables", {**form, **wrong})
         assert (answer.status_code, why in answer.content.decode()) == (422, True)

@@ -85,13 +85,13 @@ def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client)
     sourced = "are in commits; the tap has counted 10 of them at the source."
     assert sourced in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - HOUR).update(logged=11, read=11)
-    lacks = "In 1 hour of 7 days the changelog has other messages than the source's rows are."
+    lacks = "In 1 hour of 7 days the changelog does not match the source."
     assert lacks in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - 2 * HOUR).update(read=9)
-    both = "In 2 hours of 7 days the changelog has other messages than the source's rows are, or than the commits have read."
+    both = "In 2 hours of 7 days the changelog does not match the source, or what the commits have read."
     assert both in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.update(source=None)
-    read = "In 1 hour of 7 days the changelog has other messages than the commits have read."
+    read = "In 1 hour of 7 days the changelog does not match what the commits have read."
     assert read in page.get("/datasets/trips/ingestion").content.decode()
 
 
