@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -86,3 +87,14 @@ class Orders:
 
 def read(spark: SparkSession, uri: str) -> Any:
     return spark.read.format("hudi").load(uri)
+
+
+def changed_rows(spark: SparkSession, uri: str, after: str) -> list[tuple[str, dict[str, Any]]]:
+    """What a reader of increments is told of what was completed after an instant: the operation, and the row, of a removed one as it was."""
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": "cdc",
+        "hoodie.datasource.read.begin.instanttime": after,
+    }
+    rows = spark.read.format("hudi").options(**options).load(uri).collect()
+    return [(row["op"], json.loads(row["before"] if row["op"] == "d" else row["after"])) for row in rows]

@@ -16,6 +16,7 @@ from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.spark.changes import committing, tombstones
 from ingestion.spark.changes.tombstones import read_tombstones
 from ingestion.spark.contract.spec import DeleteSpec, RawSpec, ReplaySpec
+from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.metadata.tables import HudiCopy
 from quality.domain.language.measures import Measure
 from quality.engines.duckdb import DuckDbEngine
@@ -23,7 +24,7 @@ from quality.engines.scans.scan import Limits, Scan
 from tests.fuzz_seed import SEED
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop, PausedAfterEach
-from tests.spark.order_shop import read
+from tests.spark.order_shop import changed_rows, read
 
 DATABASE = "lakehub_captured"
 
@@ -53,12 +54,19 @@ def test_the_lake_has_what_the_source_has(
         "UPDATE trips SET id = 100 WHERE id = 6",
         "UPDATE trips SET fare = 9 WHERE id = 1",
     )
+    before = Timeline(shop.table.uri).latest_completion()
     report = shop.follow(spark)
     assert (report.counts.read, report.counts.superseded, report.counts.errors) == (10, 1, 0)
     assert (report.written.inserts, report.written.updates, report.written.deletes) == (3, 3, 3)
     assert shop.in_lake(spark) == shop.in_source()
     assert read_tombstones(spark, shop.table, ["4", "5", "6", "7"]).states.keys() == {"4", "5", "6"}
     assert shop.follow(spark).status == "nothing_to_do"
+    changed = [(operation, row["id"], row.get("city")) for operation, row in changed_rows(spark, shop.table.uri, before)]
+    assert sorted(changed, key=str) == [
+        *(("d", key, f"city {key}") for key in (4, 5, 6)),
+        *(("i", key, city) for key, city in ((100, "city 6"), (51, "Köln"), (52, None))),
+        *(("u", key, "Ulm") for key in (1, 2, 3)),
+    ]
 
 
 def test_a_load_in_parts_while_the_table_is_written_loses_nothing(

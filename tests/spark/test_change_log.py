@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.loading import small_batches
 from ingestion.spark.rejected.error_table import error_table_spec
 from ingestion.spark.tables.timeline import Timeline
-from tests.spark.order_shop import Orders
+from tests.spark.order_shop import Orders, changed_rows
 
 AT, LATER = "2026-11-16 09:00:00", "2026-11-16 10:00:00"
 
@@ -83,11 +82,4 @@ def test_a_table_without_the_log_stays_without_and_an_error_table_has_none(spark
 
 def changes(spark: SparkSession, shop: Orders, *, after: str) -> list[tuple[str, int, str]]:
     """Operation, id and day of each change that was completed after an instant, in order of these three."""
-    options = {
-        "hoodie.datasource.query.type": "incremental",
-        "hoodie.datasource.query.incremental.format": "cdc",
-        "hoodie.datasource.read.begin.instanttime": after,
-    }
-    rows = spark.read.format("hudi").options(**options).load(shop.table.uri).collect()
-    changed = [(row["op"], json.loads(row["before"] if row["op"] == "d" else row["after"])) for row in rows]
-    return sorted((operation, row["id"], row["day"]) for operation, row in changed)
+    return sorted((operation, row["id"], row["day"]) for operation, row in changed_rows(spark, shop.table.uri, after))
