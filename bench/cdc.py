@@ -11,7 +11,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,7 +54,7 @@ class Sizes:
 FULL = Sizes(1_000_000, 200_000, 300, 90)
 QUICK = Sizes(5_000, 5_000, 4, 0, days=4, per_second=100, within_s=120, markers_s=0, rest_s=2, tables=0)
 PARTS = ("taps", "changes", "idle")
-TAP_HEADINGS = ["who", "rows a core s", "warm", "with the start", "bytes a row", "p50, ms", "p95, ms"]
+TAP_HEADINGS = ["who", "rows a core s", "rows a s", "warm", "with the start", "bytes a row", "p50, ms", "p95, ms"]
 MAX_IDLE_SHARE, IDLE_EVERY_S, IDLE_S = 0.05, 5, 60.0
 
 
@@ -126,7 +126,8 @@ def _tap_line(name: str, measured: Measured | str) -> list[str]:
     if isinstance(measured, str):
         return [f"{name}: {measured}", *("-" for _ in TAP_HEADINGS[1:])]
     speed, lags = measured.speed, measured.lags
-    rates = ["-" if rate is None else f"{rate:,.0f}" for rate in (speed.per_core_s, speed.warm, speed.started)]
+    all_rates = (speed.per_core_s, speed.per_s, speed.warm, speed.started)
+    rates = ["-" if rate is None else f"{rate:,.0f}" for rate in all_rates]
     late = ["-" if lags is None else f"{1000 * lags.percentile(percent):,.0f}" for percent in (50, 95)]
     return [name, *rates, f"{speed.event_bytes:,.0f}", *late]
 
@@ -135,6 +136,7 @@ def _tell_taps(report: Report, compared: Comparison) -> None:
     for name, measured in (("captured", compared.tap), ("debezium", compared.debezium)):
         if isinstance(measured, str):
             continue
+        report.figure(f"{name}_rows_per_s", measured.speed.per_s)
         rates = {"": measured.speed.per_core_s, "_warm": measured.speed.warm, "_started": measured.speed.started}
         for which, rate in rates.items():
             if rate is not None:
@@ -144,6 +146,7 @@ def _tell_taps(report: Report, compared: Comparison) -> None:
             report.figure(f"{name}_p95_s", measured.lags.percentile(95))
     if not report.quick:
         report.at_least("rows captured and encoded in a second of a core", compared.tap.speed.per_core_s, MIN_CAPTURED)
+        report.at_least("rows captured and encoded in a second", compared.tap.speed.per_s, MIN_CAPTURED)
 
 
 @dataclass(frozen=True)
@@ -339,6 +342,7 @@ def _idle(report: Report, standing: Stage, sizes: Sizes) -> None:
     """Many tables through one tap, each looked at every five seconds: what the tap and the follower cost while nothing changes."""
     from ingestion.models import Commit, JobRun, JobState
 
+    without = _shares(standing, ("",))[0]
     for number in range(sizes.tables):
         _onboard(standing, f"quiet_{number}", 10, sizes.days, every_s=IDLE_EVERY_S)
     quiet = JobRun.objects.filter(copy__dataset__name__startswith="quiet_")
@@ -347,20 +351,45 @@ def _idle(report: Report, standing: Stage, sizes: Sizes) -> None:
     followed = quiet.filter(kind="follow", state=JobState.RUNNING)
     wait_until(lambda: followed.count() == sizes.tables, "all tables are followed", sizes.within_s)
     time.sleep(IDLE_S)
-    commits, costs = Commit.objects.count(), [standing.core_seconds(name) for name in ("tap", "follow")]
-    time.sleep(IDLE_S)
-    tap, follow = (
-        (standing.core_seconds(name) - before) / IDLE_S for name, before in zip(("tap", "follow"), costs, strict=True)
-    )
+    commits = Commit.objects.count()
+    tap, follow, together = _shares(standing, ("tap", "follow", ""))
     report.table(f"{sizes.tables} tables in which nothing changes", ["process", "% of a core"], [
         ["tap", f"{100 * tap:.2f}"], ["follow", f"{100 * follow:.2f}"],
+        ["all processes", f"{100 * together:.2f}"], ["all processes, before these tables were there", f"{100 * without:.2f}"],
     ])  # fmt: skip
     report.figure("idle_tap_share", tap)
     report.figure("idle_follow_share", follow)
+    report.figure("idle_share", together)
+    report.figure("idle_share_without", without)
     report.at_most(
         f"share of a core of {sizes.tables} idle tables", 100 * (tap + follow), 100 * MAX_IDLE_SHARE, unit=" %"
     )
     report.at_most("commits meanwhile", Commit.objects.count() - commits, 0)
+    _wake(report, standing, sizes)
+
+
+def _shares(standing: Stage, processes: Sequence[str]) -> list[float]:
+    """Of a core, over a while, by process; empty: of all."""
+    before = [standing.core_seconds(name) for name in processes]
+    time.sleep(IDLE_S)
+    return [(standing.core_seconds(name) - cost) / IDLE_S for name, cost in zip(processes, before, strict=True)]
+
+
+def _wake(report: Report, standing: Stage, sizes: Sizes) -> None:
+    """A change in each of the tables, until all of them are in the lake."""
+    from ingestion.models import Commit, TapServer
+
+    newest = Commit.objects.order_by("-pk").values_list("pk", flat=True)[0]
+    woken = Commit.objects.filter(pk__gt=newest, copy__dataset__name__startswith="quiet_").values("copy").distinct()
+    standing.execute(*(f"UPDATE quiet_{number} SET seats = seats + 1 WHERE id = 1" for number in range(sizes.tables)))
+    began = time.monotonic()
+    wait_until(lambda: woken.count() == sizes.tables, "a change of each is in the lake", sizes.within_s)
+    seconds = time.monotonic() - began
+    report.figure("woken_s", seconds)
+    report.table("A change in each of them", ["tables", "taps", "s until all are in the lake"], [
+        [str(sizes.tables), str(TapServer.objects.count()), f"{seconds:.0f}"],
+    ])  # fmt: skip
+    report.at_most("taps of all tables", TapServer.objects.count(), 1)
 
 
 if __name__ == "__main__":

@@ -31,12 +31,13 @@ _NO_BOUNDS = Bounds(0, 0)
 
 @dataclass(frozen=True)
 class Speed:
-    """Rows that a second of a core captures, encodes and makes durable; `event_bytes`: that they take there each.
+    """Rows that a second of a core, and a second of the clock, captures, encodes and makes durable; `event_bytes`: that they take there each.
 
     Of a JVM: `started`, all that it has worked since it was started; `warm`, over the second half of the rows.
     """
 
     per_core_s: float
+    per_s: float
     event_bytes: float
     started: float | None = None
     warm: float | None = None
@@ -81,10 +82,10 @@ def _insert(server: TappedServer, rows: int) -> None:
 
 def _tap_speed(server: TappedServer, rows: int) -> Speed:
     """In this process, which writes segments and forces each commit to the disk."""
-    began = time.process_time()
+    began, worked = time.monotonic(), time.process_time()
     server.take(TABLE)
-    worked = time.process_time() - began
-    return Speed(rows / worked, sum(len(message) for message in server.messages(TABLE)) / rows)
+    lasted, worked = time.monotonic() - began, time.process_time() - worked
+    return Speed(rows / worked, rows / lasted, sum(len(message) for message in server.messages(TABLE)) / rows)
 
 
 def _tap_lags(server: TappedServer, seconds: float) -> Lags:
@@ -137,7 +138,8 @@ def speed_of(batches: Sequence[Batch], event_bytes: float) -> Speed:
     """From the first batch, whose rows do not count, to the last."""
     first, last = batches[0], batches[-1]
     half = next(batch for batch in batches if 2 * batch.events >= last.events)
-    return Speed(_rate(first, last), event_bytes, last.events / last.core_s, _rate(half, last))
+    per_s = (last.events - first.events) / max(last.at - first.at, 0.001)
+    return Speed(_rate(first, last), per_s, event_bytes, last.events / last.core_s, _rate(half, last))
 
 
 def _rate(first: Batch, last: Batch) -> float:

@@ -25,6 +25,7 @@ def test_the_speed_of_a_jvm_is_told_with_its_start_without_it_and_warm() -> None
     assert speed.started == pytest.approx(9_000 / 7)
     assert speed.per_core_s == pytest.approx(8_000 / 3)
     assert speed.warm == pytest.approx(4_000)
+    assert speed.per_s == pytest.approx(4_000)
 
 
 def test_debezium_and_its_connector_have_one_version_and_read_no_rows() -> None:
