@@ -13,7 +13,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
 from ingestion.capture.snapshot.definitions import read_charsets
 from ingestion.capture.tap.captured_rows import CapturedRows
@@ -87,21 +86,10 @@ class TappedServer:
         end = TapPosition(self.gtid())
         is_over = until or (lambda tap: tap.position.sequence >= end.sequence and is_committed(tap))
         deadline = time.monotonic() + scaled(30)
-        while not self._has_taken(is_over, deadline, *tables, **options):
-            assert time.monotonic() < deadline, "The binlog breaks off again and again."
-
-    def _has_taken(self, is_over: Callable[[Tap], bool], deadline: float, *tables: str, **options: Any) -> bool:
-        """False: a busy server has let the connection break off, and another tap is to go on, as in a worker."""
         with self.tap(*tables, **options) as tap:
-            try:
-                while not is_over(tap):
-                    assert time.monotonic() < deadline, (tap.position, self.gtid())
-                    tap.step()
-            except BinlogError as problem:
-                if "broke off" not in str(problem):
-                    raise
-                return False
-            return True
+            while not is_over(tap):
+                assert time.monotonic() < deadline, (tap.position, self.gtid())
+                tap.step()
 
     @contextmanager
     def tap(self, *tables: str, server_id: int = OWN_SERVER_ID, **options: Any) -> Iterator[Tap]:

@@ -25,6 +25,12 @@ def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
         yield tapped
 
 
+@pytest.fixture
+def changed_server(changed_mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
+    with tapped_server(changed_mariadb_url, DATABASE, tmp_path / "log") as tapped:
+        yield tapped
+
+
 def read_rows(server: TappedServer, table: str, **options: Any) -> tuple[CapturedTable, list[dict[str, Any]]]:
     """As change events would have them; in a session of another zone."""
     spec = CaptureSpec(table, DATABASE, table, **options)
@@ -89,7 +95,8 @@ def test_labels_and_texts_that_the_catalog_does_not_say(server: TappedServer) ->
 
 
 @pytest.mark.parametrize("type", ["varchar(9) COMPRESSED", "longtext COMPRESSED", "datetime", "time(3)", "timestamp"])
-def test_what_the_log_cannot_say_is_refused_before_it_is_read(server: TappedServer, type: str) -> None:
+def test_what_the_log_cannot_say_is_refused_before_it_is_read(changed_server: TappedServer, type: str) -> None:
+    server = changed_server
     before = server.select("SELECT @@GLOBAL.mysql56_temporal_format")[0][0]
     server.execute("SET GLOBAL mysql56_temporal_format = OFF")
     try:

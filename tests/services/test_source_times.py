@@ -50,14 +50,14 @@ def test_instants_of_postgresql_have_an_order_where_the_clocks_go_back(
 
 
 @pytest.fixture
-def mariadb_in_new_york(mariadb_url: str) -> Iterator[str]:
-    address = sa.make_url(mariadb_url).set(drivername=DRIVERS["mariadb_url"])
+def mariadb_in_new_york(changed_mariadb_url: str) -> Iterator[str]:
+    address = sa.make_url(changed_mariadb_url).set(drivername=DRIVERS["mariadb_url"])
     engine = sa.create_engine(address, poolclass=sa.NullPool)
     with engine.connect() as connection:
         before = connection.execute(sa.text("SELECT @@global.time_zone")).scalar()
         connection.execute(sa.text("SET GLOBAL time_zone = '-05:00'"))
         try:
-            yield mariadb_url
+            yield changed_mariadb_url
         finally:
             connection.execute(sa.text("SET GLOBAL time_zone = :zone"), {"zone": before})
 

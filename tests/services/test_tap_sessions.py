@@ -36,6 +36,14 @@ def shop(mariadb_url: str, tmp_path: Path, settings: Any) -> Iterator[CapturedSh
         yield captured
 
 
+@pytest.fixture
+def changed_shop(changed_mariadb_url: str, tmp_path: Path, settings: Any) -> Iterator[CapturedShop]:
+    """At a server whose files and settings may be changed."""
+    settings.LAKEHUB_CHANGELOG_URL = (tmp_path / "log").as_uri()
+    with captured_shop(changed_mariadb_url, "lakehub_captured", tmp_path) as captured:
+        yield captured
+
+
 def test_what_changes_after_a_capture_has_begun_is_in_the_changelog(shop: CapturedShop) -> None:
     trips, riders = shop.dataset("trips"), shop.dataset("riders")
     tap = shop.tap()
@@ -174,7 +182,8 @@ def test_a_foreign_key_that_comes_later_stops_the_table(shop: CapturedShop) -> N
     assert "ON DELETE CASCADE" in shop.capture(trips).stopped_why
 
 
-def test_a_foreign_key_is_seen_however_the_server_writes_definitions(shop: CapturedShop) -> None:
+def test_a_foreign_key_is_seen_however_the_server_writes_definitions(changed_shop: CapturedShop) -> None:
+    shop = changed_shop
     before = shop.source.select("SELECT @@GLOBAL.sql_mode")[0][0]
     shop.execute("CREATE TABLE p (id int PRIMARY KEY)")
     definition = "id int PRIMARY KEY, n int, FOREIGN KEY (n) REFERENCES p (id) ON UPDATE CASCADE"
@@ -226,7 +235,10 @@ def test_a_password_that_is_wrong_is_told_and_in_no_word_of_it(
     assert "hunter2" not in f"{shop.row.error} {caplog.text}"
 
 
-def test_a_purge_of_what_was_not_read_stops_the_datasets_of_the_server_and_no_later_one(shop: CapturedShop) -> None:
+def test_a_purge_of_what_was_not_read_stops_the_datasets_of_the_server_and_no_later_one(
+    changed_shop: CapturedShop,
+) -> None:
+    shop = changed_shop
     trips = shop.dataset("trips")
     tap = shop.tap()
     tap.step()
@@ -260,7 +272,8 @@ def purge(shop: CapturedShop) -> None:
     wait_until(is_purged)
 
 
-def test_who_is_behind_is_warned_before_the_server_removes_what_was_not_read(shop: CapturedShop) -> None:
+def test_who_is_behind_is_warned_before_the_server_removes_what_was_not_read(changed_shop: CapturedShop) -> None:
+    shop = changed_shop
     shop.dataset("trips")
     tap = shop.tap()
     tap.step()

@@ -61,7 +61,9 @@ def test_the_lake_has_what_the_source_has(
     assert shop.in_lake(spark) == shop.in_source()
     assert read_tombstones(spark, shop.table, ["4", "5", "6", "7"]).states.keys() == {"4", "5", "6"}
     assert shop.follow(spark).status == "nothing_to_do"
-    changed = [(operation, row["id"], row.get("city")) for operation, row in changed_rows(spark, shop.table.uri, before)]
+    changed = [
+        (operation, row["id"], row.get("city")) for operation, row in changed_rows(spark, shop.table.uri, before)
+    ]
     assert sorted(changed, key=str) == [
         *(("d", key, f"city {key}") for key in (4, 5, 6)),
         *(("i", key, city) for key, city in ((100, "city 6"), (51, "Köln"), (52, None))),
