@@ -1,4 +1,4 @@
-"""What a tap knows of a table since its load began: under which keys its rows are, and where that matters how wide its columns were."""
+"""What a tap knows of a table since its load began: under which keys its rows are, and how wide the columns of these were, and others where that matters."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
-from ingestion.capture.tap.narrowing import narrower_columns
+from ingestion.capture.tap.narrowing import changing_columns, narrower_columns
 
 RELOAD = "Load the dataset again, with `replace`, to go on with what is there now; off-board it if the table is gone for good."
 
 
 @dataclass(frozen=True)
 class KnownTable:
-    """`record_key`: of its events. `primary_key`: of the table; None: an earlier version of Lakehub has not kept it. `columns`: of a dataset that stops where
-    one becomes narrower."""
+    """`record_key`: of its events. `primary_key`: of the table; None: an earlier version of Lakehub has not kept it. `columns`: of the record key; of a
+    dataset that stops where one becomes narrower all."""
 
     load: int
     record_key: tuple[str, ...]
@@ -24,7 +24,8 @@ class KnownTable:
 
     @classmethod
     def of(cls, load: int, definition: TableMap, record_key: tuple[str, ...], *, with_columns: bool) -> KnownTable:
-        return cls(load, record_key, definition.primary_key, definition.columns if with_columns else ())
+        columns = [column for column in definition.columns if with_columns or column.name in record_key]
+        return cls(load, record_key, definition.primary_key, tuple(columns))
 
     @property
     def has_unique_rows(self) -> bool:
@@ -53,6 +54,11 @@ def why_not_followed(name: str, before: KnownTable, now: KnownTable) -> str:
             f"The primary key of {name} was {_listed(before.primary_key or ())} and {becomes}: several rows may have one record key, {_listed(now.record_key)}, "
             "and would be one row in the lake. Give the table its key again, or onboard it under another name with a key that tells its rows apart; then load "
             "the dataset again, with `replace`."
+        )
+    if keys := [column for column in changing_columns(before.columns, now.columns) if column in now.record_key]:
+        return (
+            f"Values of {_listed(keys)}, a part of the record key of {name}, may have become shorter with its new type, and the binlog does not say which: "
+            f"such a row would be in the lake under both keys. {RELOAD}"
         )
     if narrow := narrower_columns(before.columns, now.columns):
         return (

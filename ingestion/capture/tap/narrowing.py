@@ -17,6 +17,17 @@ def narrower_columns(before: Iterable[MappedColumn], now: Iterable[MappedColumn]
     return [column.name for column in now if column.name in known and not _holds(column, known[column.name])]
 
 
+def changing_columns(before: Iterable[MappedColumn], now: Iterable[MappedColumn]) -> list[str]:
+    """Those whose stored values may have become others. Texts of a fixed length also lose spaces at their ends, about which no server asks."""
+    known = {column.name: column for column in before}
+    pairs = [(column, known[column.name]) for column in now if column.name in known]
+    return [now.name for now, before in pairs if not _holds(now, before) or _loses_spaces(now, before)]
+
+
+def _loses_spaces(now: MappedColumn, before: MappedColumn) -> bool:
+    return now.kind is _K.STRING and before.kind in (_K.VARCHAR, _K.BLOB)
+
+
 def _holds(now: MappedColumn, before: MappedColumn) -> bool:
     if before.kind in _INTEGER_BYTES and now.kind in _INTEGER_BYTES:
         (least, most), (least_before, most_before) = _bounds(now), _bounds(before)

@@ -30,7 +30,6 @@ from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
-from ingestion.capture.tap.key_values import why_keys_may_differ
 from ingestion.capture.tap.known_tables import RELOAD, KnownTable, why_not_followed
 from ingestion.capture.tap.losses import is_followed, is_of, reason_of_loss
 from ingestion.capture.tap.open_transaction import OpenTransaction
@@ -385,9 +384,8 @@ class Tap:
             self._stop(spec, str(problem))
             return None
         known_table = KnownTable.of(spec.load, definition, table.record_key, with_columns=spec.stops_at_narrowing)
-        name, before = f"`{spec.database}.{spec.table}`", definition if known is None else known.table.definition
-        why = why_not_followed(name, self._known.get(spec.topic, known_table), known_table)
-        if why := why or why_keys_may_differ(name, before, definition, table.record_key):
+        before = self._known.get(spec.topic, known_table)
+        if why := why_not_followed(f"`{spec.database}.{spec.table}`", before, known_table):
             self._stop(spec, why)
             return None
         self._known[spec.topic] = known_table

@@ -96,7 +96,7 @@ def test_a_process_that_knows_another_table_goes_on_within_a_transaction() -> No
         "begun": "0-1-1",
         "taken": {"trips": 2},
         "stopped": {},
-        "keys": {"trips": [1, ["id"], ["id"], []]},
+        "keys": {"trips": [1, ["id"], ["id"], [["id", 3, [], False, 63, []]]]},
         "before": "",
         "at": "",
         "places": {},
