@@ -15,7 +15,7 @@ LEFT_OUT_KINDS = frozenset({"partition_unreadable", "partition_ahead"})
 
 OF_CAPTURES = {
     "copy_behind": "Changes arrive in time",
-    "messages_unaccounted": "Source = log = table + errors",
+    "messages_unaccounted": "Source = log = commits",
 }
 """What is asked of each captured dataset, at its cadence, whether or not something was ever found."""
 

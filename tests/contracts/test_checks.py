@@ -293,7 +293,7 @@ def test_a_captured_dataset_is_asked_whether_its_changes_come_and_are_accounted_
     asked = {each.key: each for each in made(replace(FLIGHTS, is_captured=True)) if each.key.startswith("finding:")}
     assert {key: (each.title, each.planned, each.cadence) for key, each in asked.items()} == {
         "finding:copy_behind": ("Changes arrive in time", True, FLIGHTS.slas.cadence),
-        "finding:messages_unaccounted": ("Source = log = table + errors", True, FLIGHTS.slas.cadence),
+        "finding:messages_unaccounted": ("Source = log = commits", True, FLIGHTS.slas.cadence),
     }
     assert not [each for each in made(FLIGHTS) if each.key.startswith("finding:")]
 

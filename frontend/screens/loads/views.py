@@ -20,12 +20,15 @@ from ingestion.runs.source_use.kept_loads import raw_chunk_places
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset
+from lakehub.kernel.errors import Refused
 
 
 def loads(request: HttpRequest, name: str) -> HttpResponse:
     dataset, context = dataset_frame(request, name, "ingestion", wiring.clock.now())
+    places = raw_chunk_places(dataset, ahead=wiring.clock.ahead())
     context |= {
-        "places": raw_chunk_places(dataset, ahead=wiring.clock.ahead()),
+        "places": places,
+        "has_chunks": any(place.can_be_loaded for place in places),
         "is_landed": is_landed_feed(dataset.feed_or_none),
         "copies": [copy.data_center.name for copy in dataset.copies.select_related("data_center")],
         "key_columns": _key_columns(dataset),
@@ -40,12 +43,22 @@ def load_again(request: HttpRequest, name: str) -> HttpResponse:
     dataset, is_from_chunks = find_dataset(name), request.POST.get("origin") == "chunks"
 
     def use_case(actor: User) -> str:
+        if is_from_chunks:
+            _require_chunks(dataset, request.POST.get("data_center", ""))
         params = {"replace": True, "from_chunks": True} if is_from_chunks else {"replace": True}
         run = _request_run(request, dataset, JobKind.BOOTSTRAP, params, actor)
         origin = "its raw chunks" if is_from_chunks else "its source"
         return f"Run {run.pk} is queued: it loads {run.copy} again from {origin}. The rows that are there stay until it has ended."
 
     return perform_action(request, "rerun", dataset, use_case, then=reverse("dataset-ingestion", args=[name]))
+
+
+def _require_chunks(dataset: Dataset, data_center: str) -> None:
+    places = raw_chunk_places(dataset, ahead=wiring.clock.ahead())
+    if not any(place.can_be_loaded for place in places if place.data_center == data_center):
+        raise Refused(
+            f"No raw chunks of a whole load of {dataset.name} are kept in {data_center}. Load it from its source."
+        )
 
 
 @require_POST

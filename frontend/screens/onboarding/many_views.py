@@ -17,7 +17,7 @@ from lakehub.catalog.models import Connection, DataCenter
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, onboard_many
 from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
 from lakehub.catalog.request_permissions import require_onboarding
-from lakehub.catalog.storages import is_captured
+from lakehub.catalog.storages import takes_patterns
 from lakehub.kernel.errors import Refused
 from quality.domain.slas import TIERS
 
@@ -33,10 +33,8 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
     if connection is None:
         return redirect("onboarding")
     require(request.user, "onboard", connection.team)
-    if not is_captured(connection.plugin):
-        messages.error(
-            request, f"Tables of {connection.name} are onboarded one by one: their changes are not captured."
-        )
+    if not takes_patterns(connection.plugin):
+        messages.error(request, f"Tables of {connection.name} are onboarded one by one: each needs more than a key.")
         return redirect("onboarding")
     context = {
         "connection": connection,
@@ -52,7 +50,9 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
         selection = _selection(request.user, connection, values)
         if request.method != "POST":
             return _page(request, {**context, "selection": selection})
-        made = onboard_many(selection.requests, actor=request.user.get_username(), now=wiring.clock.now())
+        shown = set(values.getlist("shown"))
+        chosen = [each for each in selection.requests if each.table in shown]
+        made = onboard_many(chosen, actor=request.user.get_username(), now=wiring.clock.now())
     except Refused as refused:
         return _page(request, {**context, "errors": refused.fields or {"tables": str(refused)}}, status=422)
     return _page(request, {**context, "lines": _in_order(selection.lines, made)})

@@ -24,7 +24,7 @@ from lakehub.catalog.metadata import SAMPLE_SHOWN, MetadataUnavailable, TableMet
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
 from lakehub.catalog.onboarding.onboard import onboard_dataset
 from lakehub.catalog.request_permissions import require_onboarding
-from lakehub.catalog.storages import Storage, empty_hint, is_captured, table_hint
+from lakehub.catalog.storages import Storage, empty_hint, table_hint, takes_patterns
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions import Grain
 from quality.domain.slas import TIERS
@@ -156,7 +156,7 @@ def _source_step(
         "table_hint": table_hint(connection.plugin) if connection else "",
         "empty_hint": empty_hint(connection.plugin) if connection else "",
         "problem": problem,
-        "takes_patterns": connection is not None and is_captured(connection.plugin),
+        "takes_patterns": connection is not None and takes_patterns(connection.plugin),
         "may_operate": is_operator(request.user),
         "may_connect": can_in_some_team(request.user, "connect"),
         "any_data_center": DataCenter.objects.exists(),

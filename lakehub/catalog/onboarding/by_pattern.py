@@ -11,7 +11,7 @@ from lakehub.catalog.models import Connection, DataCenter, Dataset, Feed
 from lakehub.catalog.onboarding.along_lineage import dataset_name_of_table
 from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingSelection, OnboardingStatus
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
-from lakehub.catalog.storages import ServerDatabase, Storage, is_captured
+from lakehub.catalog.storages import ServerDatabase, Storage, takes_patterns
 from lakehub.kernel.errors import Refused
 
 MAX_LISTED = 100_000
@@ -43,11 +43,11 @@ def requests_by_pattern(
     connection: Connection, pattern: TablePattern, *, team: str, tier: int, data_centers: Sequence[str]
 ) -> OnboardingSelection:
     """`requests` for what can be onboarded; `lines` for what is already, or has no key. Raises Refused."""
-    if not is_captured(connection.plugin):
+    if not takes_patterns(connection.plugin):
         raise Refused.for_fields(
             {
-                "connection": f"Tables of `{connection.name}` are read by their cursor columns, which differ: onboard them one by one, or as a list. "
-                "By a pattern those are onboarded whose changes are captured, from a connection with the plug-in `mysql`."
+                "connection": f"Tables of `{connection.name}` need more than a key said of each: onboard them one by one, or as a list. "
+                "By a pattern those are onboarded that are captured from a database, with a connection of the plug-in `mysql`."
             }
         )
     like = OnboardingRequest("", team, tier, connection.name, "", tuple(data_centers) or _only_data_center())
@@ -61,7 +61,7 @@ def requests_by_pattern(
             if table in known:
                 lines.append(OnboardingLine(name, OnboardingStatus.EXISTS))
             elif name in taken:
-                why = f"A dataset `{name}` is there already, of another table than `{table}`. Onboard this one alone, under another name."
+                why = f"Another dataset has the name `{name}` already, perhaps of the same table by another connection. Onboard `{table}` alone, under another name."
                 lines.append(OnboardingLine(name, OnboardingStatus.REFUSED, {"name": why}))
             else:
                 taken.add(name)
@@ -84,13 +84,13 @@ def _matching(storage: Storage, pattern: TablePattern) -> Sequence[str]:
     if not matching:
         raise Refused.for_fields(
             {
-                "tables": f"No table is called like `{pattern.text[:200]}`, of {len(tables):,} that the account may see. {storage.empty_hint}"
+                "tables": f"No table matches `{pattern.text[:200]}`. The account can see {len(tables):,} tables. {storage.empty_hint}"
             }
         )
     if len(matching) > MAX_REQUESTS:
         raise Refused.for_fields(
             {
-                "tables": f"`{pattern.text[:200]}` is the name of {len(matching):,} tables, and {MAX_REQUESTS} are onboarded at once: name fewer."
+                "tables": f"`{pattern.text[:200]}` matches {len(matching):,} tables; at most {MAX_REQUESTS} can be onboarded at once. Narrow the pattern."
             }
         )
     return matching

@@ -84,6 +84,8 @@ class Storage(ABC):
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     is_captured: ClassVar[bool] = False
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
+    takes_patterns: ClassVar[bool] = False
+    """Its tables are onboarded by a pattern of their names: they say their keys, and nothing else needs to be said of each."""
     can_hide_columns: ClassVar[bool] = False
     """Of a table that is captured from it, columns can be left out, hashed or masked."""
     lands_chunks: ClassVar[bool] = False
@@ -191,6 +193,14 @@ def is_lake(plugin: str | None) -> bool:
     """Whether tables of this storage have commits; not of one that is not installed (any more), or of no connection."""
     try:
         return plugin is not None and STORAGES.get(plugin).is_lake
+    except UnknownPlugin:
+        return False
+
+
+def takes_patterns(plugin: str) -> bool:
+    """Not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).takes_patterns
     except UnknownPlugin:
         return False
 

@@ -79,7 +79,7 @@ PAGES = (
     "/account/second-step",
 )
 MOST_QUERIES = {
-    "/": 51,
+    "/": 52,
     "/datasets": 13,
     "/datasets/flights": 31,
     "/datasets/flights/settings": 21,
@@ -90,7 +90,7 @@ MOST_QUERIES = {
     "/gate/policies": 9,
     "/audit": 6,
     "/tokens": 8,
-    "/coverage": 38,
+    "/coverage": 40,
     "/coverage/unverified": 6,
     "/help/glossary": 3,
     "/business-metrics": 5,

@@ -80,13 +80,21 @@ def test_a_folder_that_cannot_be_read_says_so(page: Client, landed: JobRun, tmp_
 @pytest.mark.parametrize(
     ("origin", "params"), [("source", {"replace": True}), ("chunks", {"replace": True, "from_chunks": True})]
 )
-def test_the_table_is_loaded_again(page: Client, trips: Dataset, origin: str, params: dict[str, bool]) -> None:
+def test_the_table_is_loaded_again(page: Client, landed: JobRun, origin: str, params: dict[str, bool]) -> None:
     assert 'value="chunks"' in page.get(PAGE).content.decode()
     answer = page.post(AGAIN, {"data_center": "dc1", "origin": origin}, follow=True)
-    run = JobRun.objects.get(copy__dataset=trips, kind=JobKind.BOOTSTRAP)
+    run = JobRun.objects.exclude(pk=landed.pk).get(copy=landed.copy, kind=JobKind.BOOTSTRAP)
     assert (run.params, run.asked_by) == (params, "ines")
     assert f"Run {run.pk} is queued" in answer.content.decode()
     assert AuditEntry.objects.get(action="bootstrap").detail == {**params, "run": run.pk}
+
+
+def test_chunks_that_are_not_kept_are_neither_offered_nor_loaded(page: Client, trips: Dataset) -> None:
+    text = page.get(PAGE).content.decode()
+    assert ('value="source"' in text, 'value="chunks"' in text) == (True, False)
+    text = page.post(AGAIN, {"data_center": "dc1", "origin": "chunks"}, follow=True).content.decode()
+    assert "No raw chunks of a whole load of trips are kept in dc1." in text
+    assert not JobRun.objects.filter(copy__dataset=trips, kind=JobKind.BOOTSTRAP).exists()
 
 
 def test_some_rows_are_read_again_by_keys_that_were_pasted(page: Client, trips: Dataset) -> None:
@@ -131,5 +139,5 @@ def test_a_table_that_is_read_by_its_cursor_has_no_chunks_and_no_single_rows(pag
         False,
     )
     answer = page.post("/datasets/flights/loads/again", {"data_center": "dc1", "origin": "chunks"}, follow=True)
-    assert "cannot be loaded from chunks" in answer.content.decode()
+    assert "No raw chunks of a whole load" in answer.content.decode()
     assert page.get("/api/v1/datasets/flights/raw-chunks").json() == []

@@ -80,7 +80,7 @@ def _selection(source: str, options: dict[str, Any]) -> OnboardingSelection:
 def _by_pattern(options: dict[str, Any]) -> OnboardingSelection:
     if options["tier"] is None or not (options["team"] and options["connection"]):
         raise CommandError(
-            "With --tables say --connection, --team and --tier, and --data-center where there are several."
+            "--tables also needs --connection, --team and --tier, and --data-center if there are several."
         )
     return requests_by_pattern(
         find_connection(options["connection"]),

@@ -18,7 +18,7 @@ _FORM = "Write mysql://user:password@host:3306/database."
 class MySqlStorage(SqlStorage):
     """`url` is `mysql://user:password@host:port/database`; a table is `name` or `database.name`."""
 
-    is_captured = can_hide_columns = lands_chunks = True
+    is_captured = can_hide_columns = lands_chunks = takes_patterns = True
     empty_hint = "Check that the account may see the tables that you need; those of another database are named with it, as in sales.orders."
     url_example = "mysql://reader:password@db.example.org:3306/ops"
 
