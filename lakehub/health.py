@@ -123,8 +123,17 @@ def _measure_captures(registry: CollectorRegistry, *, now: datetime) -> None:
         ["at"],
         registry=registry,
     )
-    for place, messages in lag.audited_messages(now=now).items():
+    counted = lag.audited_messages(now=now)
+    for place, messages in counted.at.items():
         audited.labels(place).set(messages)
+    apart = Gauge(
+        "lakehub_audited_differences",
+        "By how many messages the counts of the hours of the last 24 differ, added up without signs",
+        ["between"],
+        registry=registry,
+    )
+    for pair, messages in counted.apart.items():
+        apart.labels(pair).set(messages)
     problems = Gauge(
         "lakehub_captured_copies_with", "Captured copies with this finding", ["finding"], registry=registry
     )

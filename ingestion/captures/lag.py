@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, F, Sum
+from django.db.models.functions import Abs
 
 from ingestion.domain.lag import LagCounts
 from ingestion.lake.captured.hours import HOUR, hour_at
@@ -37,12 +40,25 @@ def open_findings() -> dict[str, int]:
     return dict.fromkeys(kinds, 0) | {row["kind"]: row["copies"] for row in counted}
 
 
-def audited_messages(*, now: datetime) -> dict[str, int]:
+@dataclass(frozen=True)
+class AuditedMessages:
+    """`apart`: by pair the differences of all hours of copies, each without its sign, so that none makes up for another."""
+
+    at: Mapping[str, int]
+    apart: Mapping[str, int]
+
+
+def audited_messages(*, now: datetime) -> AuditedMessages:
     """Of the last day, in hours of copies of which all are known: what the source has, what the log has, and what commits have read. One query."""
     hours = CaptureHour.objects.filter(start__gte=now - timedelta(days=1), is_partial=False, logged__isnull=False)
     known = hours.filter(source__isnull=False, copy__removed_at=None, copy__dataset__offboarded_at=None)
-    sums = known.aggregate(*(Sum(field, default=0) for field in ("source", "logged", "read")))
-    return {"source": sums["source__sum"], "log": sums["logged__sum"], "commits": sums["read__sum"]}
+    sums = known.aggregate(
+        *(Sum(field, default=0) for field in ("source", "logged", "read")),
+        missing=Sum(Abs(F("source") - F("logged")), default=0),
+        unread=Sum(Abs(F("logged") - F("read")), default=0),
+    )
+    at = {"source": sums["source__sum"], "log": sums["logged__sum"], "commits": sums["read__sum"]}
+    return AuditedMessages(at, {"source_log": sums["missing"], "log_commits": sums["unread"]})
 
 
 def failing_servers() -> int:

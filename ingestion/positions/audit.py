@@ -141,12 +141,12 @@ def tell_missing(copy: DatasetCopy, *, now: datetime) -> None:
     if missing:
         named = _named(missing, lambda logged, read, source: f"{source:,} at the source, {logged:,} logged")
         texts.append(
-            f"The changelog has other messages than the rows of the source are: {named}. Changes are not there, or there twice: bootstrap the copy with `replace`."
+            f"Source and changelog disagree: {named}. Changes are missing or doubled: bootstrap the copy with `replace`."
         )
     if unread:
         named = _named(unread, lambda logged, read, source: f"{logged:,} logged, {read:,} read")
         texts.append(
-            f"The changelog has other messages than the commits have read: {named}. "
+            f"Changelog and commits disagree: {named}. "
             "Set the position of the copy back to before the first of these hours; where that does not help, bootstrap it with `replace`."
         )
     message = " ".join(texts)

@@ -34,7 +34,7 @@ class LagRow:
 @dataclass(frozen=True)
 class CopyLags:
     """`counted`: messages in hours of the window that were compared with the log; `sourced`: those of hours in which the rows of the source were counted too. `differing`: hours
-    that do not add up, `missing` of them as the log does not match the source."""
+    that do not add up: in `missing` of them the log does not match the source, in `unread` what the commits have read."""
 
     data_center: str
     rows: list[LagRow]
@@ -43,6 +43,7 @@ class CopyLags:
     sourced: int
     differing: int
     missing: int
+    unread: int
 
 
 def capture_lags(dataset: Dataset, *, now: datetime) -> list[CopyLags]:
@@ -67,6 +68,7 @@ def _lags(data_center: str, hours: list[CaptureHour], now: datetime) -> CopyLags
         sourced=sum(hour.source or 0 for hour in with_source),
         differing=len({hour.start for hour in (*missing, *unread)}),
         missing=len(missing),
+        unread=len(unread),
     )
 
 

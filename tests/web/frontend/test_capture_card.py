@@ -79,15 +79,19 @@ def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client)
     text = page.get("/datasets/trips/ingestion").content.decode().partition('id="lag-1"')[2].partition("</section>")[0]
     (areas,) = re.findall(r'class="s".*?class="bandfill" d="([^"]*)"', text, re.DOTALL)
     assert areas.count("M") == 3
-    assert "All of 20 messages of the changelog that were counted in 7 days are in commits" in text
+    assert "All 20 messages logged in the last 7 days are in commits" in text
     assert ('<td class="num">30</td>' in text, "2 min" in text) == (True, True)
     CaptureHour.objects.filter(start=start - HOUR).update(source=10)
-    sourced = "are in commits; the tap has counted 10 of them at the source."
+    sourced = "are in commits; 10 were also counted at the source."
     assert sourced in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - HOUR).update(logged=11, read=11)
     lacks = "In 1 hour of 7 days the changelog does not match the source."
     assert lacks in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - 2 * HOUR).update(read=9)
+    CaptureHour.objects.filter(start=start - HOUR).update(read=12)
+    same = "In 2 hours of 7 days the changelog does not match the source, or what the commits have read."
+    assert same in page.get("/datasets/trips/ingestion").content.decode()
+    CaptureHour.objects.filter(start=start - HOUR).update(read=11)
     both = "In 2 hours of 7 days the changelog does not match the source, or what the commits have read."
     assert both in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.update(source=None)

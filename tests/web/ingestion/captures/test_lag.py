@@ -64,14 +64,22 @@ def test_prometheus_has_how_long_changes_took_by_tier(client: Client) -> None:
         lags = LagCounts.of_commit([int(now.timestamp()) - seconds] * 21, 10, now).to_json()
         CaptureHour.objects.create(copy=copy, start=hour_at(now) - hours * HOUR, lags=lags)
     facts = {"copy": copy, "source": 5, "logged": 4, "read": 3}
-    for hours, more in ((10, {}), (11, {}), (12, {"source": None}), (13, {"is_partial": True}), (30, {})):
+    for hours, more in (
+        (10, {}),
+        (11, {"source": 3, "read": 5}),
+        (12, {"source": None}),
+        (13, {"is_partial": True}),
+        (30, {}),
+    ):
         CaptureHour.objects.create(start=hour_at(now) - hours * HOUR, **(facts | more))
     raise_finding(copy, COPY_BEHIND, EVERYTHING, "It is behind.", {}, now=now)
     metrics = client.get("/metrics").content.decode()
     assert f'lakehub_change_lag_seconds{{quantile="0.95",tier="{dataset.tier}"}} 2.8' in metrics
     assert 'lakehub_captured_copies_with{finding="copy_behind"} 1.0' in metrics
-    for at, messages in (("source", 10), ("log", 8), ("commits", 6)):
+    for at, messages in (("source", 8), ("log", 8), ("commits", 8)):
         assert f'lakehub_audited_messages{{at="{at}"}} {messages}.0' in metrics
+    for pair in "source_log", "log_commits":
+        assert f'lakehub_audited_differences{{between="{pair}"}} 2.0' in metrics
     assert 'lakehub_captured_copies_with{finding="messages_unaccounted"} 0.0' in metrics
     (plan,) = plans_of(lambda: lag.change_lags(now=now))
     assert "capture_hour_start" in plan
