@@ -80,7 +80,7 @@ class CaptureHourSerializer(serializers.Serializer[CaptureHour]):
     at_source = serializers.IntegerField(
         source="source",
         allow_null=True,
-        help_text="Messages that it ought to have: of the rows that the source has delivered, as the tap counts them, and what was mended; null: not known.",
+        help_text="Messages expected in this hour: rows that the tap counted at the source, plus mended ones. Null if unknown.",
     )
     is_partial = serializers.BooleanField(
         help_text="The copy was loaded or put elsewhere, so it need not have read each message of the hour."

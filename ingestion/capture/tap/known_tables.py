@@ -63,7 +63,7 @@ def why_not_followed(name: str, before: KnownTable, now: KnownTable) -> str:
     if narrow := narrower_columns(before.columns, now.columns):
         return (
             f"{name} has narrower columns than before: {_listed(narrow)}. The server may have changed stored values, which is not in the binlog. {RELOAD} "
-            "With the feed's option `on_narrowing` at `apply` such a change is followed, and the lake keeps what it has."
+            "To keep going after such a change, set the feed option `on_narrowing` to `apply`."
         )
     return ""
 

@@ -31,8 +31,8 @@ _DROP_FORM = (
     "under the same name; of tables of MariaDB whose rows are captured, and not of tables of cells."
 )
 _NARROWING_FORM = (
-    "`apply` goes on, and the lake keeps the wider type and the values that it has. `stop` ends the capture until the dataset is loaded again, as the server may "
-    "have changed stored values without a word."
+    "`apply` goes on, and the lake keeps the wider type and the values that it has. `stop` ends the capture until the dataset is loaded again, because the "
+    "server may have changed stored values without logging it."
 )
 _TRUNCATE_FORM = (
     "`stop` ends the capture, and the rows of the lake stay until the dataset is loaded again. `apply` deletes the rows that were there then, and goes on; of "
