@@ -121,9 +121,19 @@ def _planned(feed: Feed, connection: _CapturedConnection) -> PlannedCapture:
     text, cells = read_cell_object(feed.object) if connection.has_cells else (feed.object, None)
     database, table = _captured_object(text, url)
     key = tuple(feed.dataset.record_key)
-    hidden, required = hidden_columns_of(feed), required_columns_of(feed)
-    policies = (required, follows_truncate(feed), follows_drop(feed), stops_at_narrowing(feed))
-    spec = CaptureSpec(capture.topic, database, table, capture.load, key, hidden, cells, *policies)
+    spec = CaptureSpec(
+        capture.topic,
+        database,
+        table,
+        capture.load,
+        key,
+        hidden_columns_of(feed),
+        cells,
+        required=required_columns_of(feed),
+        follows_truncate=follows_truncate(feed),
+        follows_drop=follows_drop(feed),
+        stops_at_narrowing=stops_at_narrowing(feed),
+    )
     options = {name: str(feed.options[name]) for name in TOPIC_OPTIONS if name in feed.options} if is_kafka(url) else {}
     return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url, options)
 
