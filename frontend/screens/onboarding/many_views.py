@@ -34,7 +34,10 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
         return redirect("onboarding")
     require(request.user, "onboard", connection.team)
     if not takes_patterns(connection.plugin):
-        messages.error(request, f"Tables of {connection.name} are onboarded one by one: each needs more than a key.")
+        messages.error(
+            request,
+            f"Tables of {connection.name} are onboarded one by one: they have no primary key that could be read.",
+        )
         return redirect("onboarding")
     context = {
         "connection": connection,
@@ -52,6 +55,10 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
             return _page(request, {**context, "selection": selection})
         shown = set(values.getlist("shown"))
         chosen = [each for each in selection.requests if each.table in shown]
+        if not chosen:
+            raise Refused.for_fields(
+                {"tables": "None of the tables that were shown can be onboarded any more: look again."}
+            )
         made = onboard_many(chosen, actor=request.user.get_username(), now=wiring.clock.now())
     except Refused as refused:
         return _page(request, {**context, "errors": refused.fields or {"tables": str(refused)}}, status=422)

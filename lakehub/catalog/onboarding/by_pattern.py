@@ -46,7 +46,7 @@ def requests_by_pattern(
     if not takes_patterns(connection.plugin):
         raise Refused.for_fields(
             {
-                "connection": f"Tables of `{connection.name}` need more than a key said of each: onboard them one by one, or as a list. "
+                "connection": f"Tables of `{connection.name}` have no primary key that could be read: onboard them one by one, or as a list. "
                 "By a pattern those are onboarded that are captured from a database, with a connection of the plug-in `mysql`."
             }
         )

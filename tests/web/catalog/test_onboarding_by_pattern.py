@@ -123,7 +123,7 @@ def test_a_pattern_of_none_or_of_too_many_is_refused(
 def test_tables_that_are_read_by_a_cursor_are_not_onboarded_so() -> None:
     with pytest.raises(Refused) as refused:
         chosen(make.connection(), "*")
-    assert "need more than a key said of each" in refused.value.fields["connection"]
+    assert "have no primary key that could be read" in refused.value.fields["connection"]
 
 
 def test_only_who_may_read_the_connection_is_told_of_its_tables(shop: Connection) -> None:
@@ -183,6 +183,7 @@ def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
     text = client.post("/onboard-tables", shown).content.decode()
     assert asked == [("sales_lines",)]  # another that has come since, or is not of the pattern, is not onboarded
     assert (">Result<" in text, "&lt;b&gt;It&lt;/b&gt; is" in text, "<b>It" in text) == (True, True, False)
+    assert "look again" in client.post("/onboard-tables", form).content.decode()
     for wrong, why in ({"tables": "x"}, "No table matches"), ({"tier": "9"}, "Choose a tier"):
         answer = client.post("/onboard-tables", {**shown, **wrong})
         assert (answer.status_code, why in answer.content.decode()) == (422, True)
@@ -204,7 +205,12 @@ def test_the_page_is_for_owners_of_the_connections_team(shop: Connection, client
 
 
 @pytest.mark.parametrize(
-    ("plugin", "url"), [("sql", "sqlite:////tmp/shop.db"), ("kafka", "kafka://bus.example.org:9092")]
+    ("plugin", "url"),
+    [
+        ("sql", "sqlite:////tmp/shop.db"),
+        ("kafka", "kafka://bus.example.org:9092"),
+        ("schemaless", "mysql://reader:x@db.example.org:3306/ops"),
+    ],
 )
 def test_it_is_of_databases_that_are_captured(client: Client, plugin: str, url: str) -> None:
     """No topic says its keys, and each would be looked at by its messages."""
@@ -212,7 +218,7 @@ def test_it_is_of_databases_that_are_captured(client: Client, plugin: str, url: 
     make.member(person := make.user("ana"), connection.team, Role.OWNER)
     client.force_login(person)
     answer = client.get("/onboard-tables", {"connection": connection.name}, follow=True)
-    assert "each needs more than a key" in answer.content.decode()
+    assert "no primary key that could be read" in answer.content.decode()
     body = {"tables": "*", "connection": connection.name, "team": connection.team.name, "tier": 1}
     answer = client.post(BULK, body, content_type="application/json")
     assert (answer.status_code, "one by one" in answer.content.decode()) == (422, True)

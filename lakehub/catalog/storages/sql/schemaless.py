@@ -72,7 +72,7 @@ class SchemalessStorage(MySqlStorage):
     """A table is `name` or `database.name`, with what its columns are called behind `?` where they have no usual names."""
 
     has_cells: ClassVar[bool] = True
-    can_hide_columns = lands_chunks = False
+    can_hide_columns = lands_chunks = takes_patterns = False
     table_hint = "or table?row_key=uuid&column=name&ref_key=version&body=data where its columns are called otherwise"
     empty_hint = (
         "No table of the database is known by the names of its columns to hold cells. One whose columns are called otherwise is written "
