@@ -276,7 +276,13 @@ def test_a_primary_key_that_changes_stops_the_table_where_rows_may_share_a_recor
 def test_a_key_whose_values_may_be_others_stops_the_table(server: TappedServer) -> None:
     """A server cuts texts and numbers without a word; one that gets longer keeps them. Also where another tap has seen the rows before."""
     types = {"fixed": "char(9)", "narrow": "varchar(3)", "wide": "varchar(90)", "endless": "text"}
-    numbers = {"smaller": "int", "larger": "decimal(20,0)", "without_sign": "bigint unsigned"}
+    numbers = {
+        "smaller": "int",
+        "larger": "decimal(20,0)",
+        "without_sign": "bigint unsigned",
+        "texts": "varchar(3)",
+        "few": "decimal(5,0)",
+    }
     for name, type in types.items():
         key = "id(9)" if type == "text" else "id"
         server.execute(
@@ -292,7 +298,7 @@ def test_a_key_whose_values_may_be_others_stops_the_table(server: TappedServer) 
     for name, type in numbers.items():
         server.execute(f"ALTER TABLE {name} MODIFY id {type} NOT NULL", f"UPDATE {name} SET n = 2")
     server.take(*types, *numbers, record_key=("id",))
-    assert server.stopped.keys() == {"fixed", "narrow", "smaller", "without_sign"}
+    assert server.stopped.keys() == {"fixed", "narrow", "smaller", "without_sign", "texts", "few"}
     assert "Values of `id`, a part of the record key" in server.stopped["fixed"]
     assert "Values of `id`, a part of the record key" in server.stopped["smaller"]
     assert server.replayed("wide") == server.replayed("endless") == {("abc ",): {"id": "abc ", "n": 2}}

@@ -18,13 +18,23 @@ def narrower_columns(before: Iterable[MappedColumn], now: Iterable[MappedColumn]
 
 
 def changing_columns(before: Iterable[MappedColumn], now: Iterable[MappedColumn]) -> list[str]:
-    """Those whose stored values may have become others. Texts of a fixed length also lose spaces at their ends, about which no server asks."""
+    """Those whose stored values may have become others: of another kind of value all but whole numbers that are decimals now."""
     known = {column.name: column for column in before}
     pairs = [(column, known[column.name]) for column in now if column.name in known]
-    return [now.name for now, before in pairs if not _holds(now, before) or _loses_spaces(now, before)]
+    return [now.name for now, before in pairs if not _keeps_values(now, before)]
+
+
+def _keeps_values(now: MappedColumn, before: MappedColumn) -> bool:
+    if before.kind in _INTEGER_BYTES and now.kind is _K.DECIMAL:
+        precision, scale = now.metadata
+        return precision - scale >= len(str(max(map(abs, _bounds(before)))))
+    are_texts = _family(now.kind) == _family(before.kind) == "text"
+    is_kind = now.kind is before.kind or are_texts or (now.kind in _INTEGER_BYTES and before.kind in _INTEGER_BYTES)
+    return is_kind and _holds(now, before) and not _loses_spaces(now, before)
 
 
 def _loses_spaces(now: MappedColumn, before: MappedColumn) -> bool:
+    """About which no server asks."""
     return now.kind is _K.STRING and before.kind in (_K.VARCHAR, _K.BLOB)
 
 
