@@ -90,8 +90,9 @@ def _problem(broken: Break, changelog: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="lakehub-broken-"))
     scratch = folder / "tmp"
     scratch.mkdir()
-    # MariaDB runs as a user of its own.
+    # MariaDB runs as a user of its own, with temporary files.
     folder.chmod(0o755)
+    scratch.chmod(0o1777)
     _copy_tree(folder)
     _break_line(folder / broken.file, broken)
     command = [sys.executable, "-m", "tests.soak.capture", "--changelog", changelog, "--fail-fast", *broken.rounds]
