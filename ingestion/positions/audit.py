@@ -35,6 +35,7 @@ LOOKS_BACK = timedelta(days=2)
 WAITS_FOR_TAP = timedelta(days=1)
 """A tap that is away for longer may have counted what it has not told: hours are compared without it."""
 _MAX_NAMED = 5
+_COUNTS = ("logged", "read", "source")
 
 
 def count_due_hours(*, now: datetime, has_time: Callable[[], bool]) -> int:
@@ -139,12 +140,12 @@ def tell_missing(copy: DatasetCopy, *, now: datetime) -> None:
         return
     texts = []
     if missing:
-        named = _named(missing, lambda logged, read, source: f"{source:,} at the source, {logged:,} logged")
+        named = _named(missing, source="at the source", logged="logged")
         texts.append(
             f"Source and changelog disagree: {named}. Changes are missing or doubled: bootstrap the copy with `replace`."
         )
     if unread:
-        named = _named(unread, lambda logged, read, source: f"{logged:,} logged, {read:,} read")
+        named = _named(unread, logged="logged", read="read")
         texts.append(
             f"Changelog and commits disagree: {named}. "
             "Set the position of the copy back to before the first of these hours; where that does not help, bootstrap it with `replace`."
@@ -155,9 +156,16 @@ def tell_missing(copy: DatasetCopy, *, now: datetime) -> None:
 
 
 def _apart(hours: QuerySet[CaptureHour]) -> list[tuple[Any, ...]]:
-    return [*hours.order_by("start").values_list("start", "logged", "read", "source")]
+    return [*hours.order_by("start").values_list("start", *_COUNTS)]
 
 
-def _named(apart: list[tuple[Any, ...]], counts_text: Callable[[int, int, int], str]) -> str:
-    named = "; ".join(f"{start:%Y-%m-%d %H}:00 UTC: {counts_text(*counts)}" for start, *counts in apart[:_MAX_NAMED])
+def _named(apart: list[tuple[Any, ...]], **words: str) -> str:
+    """`words`: by count, in the order in which they are told."""
+    places = {count: number for number, count in enumerate(_COUNTS, 1)}
+    hours = [
+        f"{hour[0]:%Y-%m-%d %H}:00 UTC: "
+        + ", ".join(f"{hour[places[count]]:,} {word}" for count, word in words.items())
+        for hour in apart[:_MAX_NAMED]
+    ]
+    named = "; ".join(hours)
     return f"{named}; and {len(apart) - _MAX_NAMED:,} more hours" if len(apart) > _MAX_NAMED else named

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -23,9 +22,10 @@ def come_last_in_session(leader: int) -> None:
     themselves alone.
     """
     group = Path(f"/proc/{leader}/autogroup")
-    with suppress(FileNotFoundError, ProcessLookupError):  # a system without such groups, or the process has ended
-        try:
-            if os.getsid(leader) == leader:
-                group.write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))
-        except PermissionError as problem:
-            logger.warning("Long jobs get as much of the processors as all else: %s", problem)
+    try:
+        if os.getsid(leader) == leader:
+            group.write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))
+    except (FileNotFoundError, ProcessLookupError):
+        logger.debug("No such group: the system has none, or the process %s has ended", leader)
+    except OSError as problem:
+        logger.warning("Long jobs get as much of the processors as all else: %s", problem)

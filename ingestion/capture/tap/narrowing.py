@@ -28,9 +28,7 @@ def _keeps_values(now: MappedColumn, before: MappedColumn) -> bool:
     if before.kind in _INTEGER_BYTES and now.kind is _K.DECIMAL:
         precision, scale = now.metadata
         return precision - scale >= len(str(max(map(abs, _bounds(before)))))
-    are_texts = _family(now.kind) == _family(before.kind) == "text"
-    is_kind = now.kind is before.kind or are_texts or (now.kind in _INTEGER_BYTES and before.kind in _INTEGER_BYTES)
-    return is_kind and _holds(now, before) and not _loses_spaces(now, before)
+    return _family(now.kind) == _family(before.kind) and _holds(now, before) and not _loses_spaces(now, before)
 
 
 def _loses_spaces(now: MappedColumn, before: MappedColumn) -> bool:
@@ -39,7 +37,7 @@ def _loses_spaces(now: MappedColumn, before: MappedColumn) -> bool:
 
 
 def _holds(now: MappedColumn, before: MappedColumn) -> bool:
-    if before.kind in _INTEGER_BYTES and now.kind in _INTEGER_BYTES:
+    if _family(now.kind) == _family(before.kind) == "integer":
         (least, most), (least_before, most_before) = _bounds(now), _bounds(before)
         return least <= least_before and most_before <= most
     if now.kind is not before.kind:
@@ -52,6 +50,8 @@ _NARROWINGS = {("double", "float"), ("datetime", "timestamp"), ("datetime", "dat
 
 
 def _family(kind: ColumnKind) -> str:
+    if kind in _INTEGER_BYTES:
+        return "integer"
     return "text" if kind in (_K.VARCHAR, _K.STRING, _K.VAR_STRING, _K.BLOB) else kind.name.lower()
 
 

@@ -189,67 +189,47 @@ STORAGES: Registry[type[Storage]] = Registry(
 """By the plug-in name of a connection."""
 
 
-def is_lake(plugin: str | None) -> bool:
-    """Whether tables of this storage have commits; not of one that is not installed (any more), or of no connection."""
+def _of(plugin: str) -> type[Storage]:
+    """Of one that is not installed (any more) nothing is true that is asked below."""
     try:
-        return plugin is not None and STORAGES.get(plugin).is_lake
+        return STORAGES.get(plugin)
     except UnknownPlugin:
-        return False
+        return Storage
+
+
+def is_lake(plugin: str | None) -> bool:
+    """Whether tables of this storage have commits; not of no connection."""
+    return plugin is not None and _of(plugin).is_lake
 
 
 def takes_patterns(plugin: str) -> bool:
-    """Not of a storage that is not installed (any more)."""
-    try:
-        return STORAGES.get(plugin).takes_patterns
-    except UnknownPlugin:
-        return False
+    return _of(plugin).takes_patterns
 
 
 def is_captured(plugin: str) -> bool:
-    """Whether changes come from the log of the server; not of a storage that is not installed (any more)."""
-    try:
-        return STORAGES.get(plugin).is_captured
-    except UnknownPlugin:
-        return False
+    """Whether changes come from the log of the server."""
+    return _of(plugin).is_captured
 
 
 def lands_chunks(plugin: str) -> bool:
-    """Not of a storage that is not installed (any more)."""
-    try:
-        return STORAGES.get(plugin).lands_chunks
-    except UnknownPlugin:
-        return False
+    return _of(plugin).lands_chunks
 
 
 def is_stream(plugin: str) -> bool:
-    """Not of a storage that is not installed (any more)."""
-    try:
-        return STORAGES.get(plugin).is_stream
-    except UnknownPlugin:
-        return False
+    return _of(plugin).is_stream
 
 
 def can_hide_columns(plugin: str) -> bool:
-    """Not of a storage that is not installed (any more)."""
-    try:
-        return STORAGES.get(plugin).can_hide_columns
-    except UnknownPlugin:
-        return False
+    return _of(plugin).can_hide_columns
 
 
 def has_cells(plugin: str) -> bool:
-    """Whether a row is made of several rows of its table; not of a storage that is not installed (any more)."""
-    try:
-        return STORAGES.get(plugin).has_cells
-    except UnknownPlugin:
-        return False
+    """Whether a row is made of several rows of its table."""
+    return _of(plugin).has_cells
 
 
 def table_hint(plugin: str) -> str:
-    try:
-        return STORAGES.get(plugin).table_hint
-    except UnknownPlugin:
-        return ""
+    return _of(plugin).table_hint
 
 
 def empty_hint(plugin: str) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ingestion.capture.binlog.events import Statement
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn
 from ingestion.capture.tap.known_tables import KnownTable
-from ingestion.capture.tap.narrowing import narrower_columns
+from ingestion.capture.tap.narrowing import changing_columns, narrower_columns
 from tests.unit.ingestion.capture.tapping import (
     SPECS,
     TRIPS,
@@ -63,6 +63,30 @@ def test_a_sign_that_goes_is_narrower_and_another_kind_of_value_is_not_judged(be
     assert narrower_columns([column(_K.LONG)], [column(_K.LONG, unsigned=True)]) == ["c"]
     assert narrower_columns([column(before)], [column(_K.VARCHAR, 1, 0)]) == []
     assert narrower_columns([column(before)], []) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changes"),
+    [
+        (column(_K.LONG), column(_K.LONGLONG), False),
+        (column(_K.LONGLONG), column(_K.LONG), True),
+        (column(_K.LONG), column(_K.LONG, unsigned=True), True),
+        (column(_K.LONGLONG), column(_K.DECIMAL, 19, 0), False),
+        (column(_K.LONGLONG), column(_K.DECIMAL, 20, 2), True),
+        (column(_K.LONGLONG), column(_K.VARCHAR, 40, 0), True),
+        (column(_K.VARCHAR, 40, 0), column(_K.VARCHAR, 160, 0), False),
+        (column(_K.VARCHAR, 40, 0), column(_K.BLOB, 2), False),
+        (column(_K.VARCHAR, 40, 0), column(_K.STRING, 0xFE, 100), True),
+        (column(_K.STRING, 0xFE, 100), column(_K.STRING, 0xFE, 40), True),
+        (column(_K.VARCHAR, 40, 0), column(_K.LONG), True),
+        (column(_K.DATE), column(_K.DATETIME, 0), True),
+    ],
+)
+def test_stored_values_of_a_key_may_be_others_by_a_narrower_type_or_another_kind(
+    before: MappedColumn, now: MappedColumn, changes: bool
+) -> None:
+    assert changing_columns([before], [now]) == (["c"] if changes else [])
+    assert changing_columns([before], []) == []
 
 
 COLUMNS = st.builds(
