@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from ingestion import tasks
-from ingestion.captures.records import capture_of, topic_of
+from ingestion.captures.records import topic_of
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
 from ingestion.domain.following import FollowSums
 from ingestion.domain.lag import LagCounts
@@ -24,6 +24,7 @@ from tests import factories as given
 from tests.factories import DAY, HOUR, MINUTE, NOW
 from tests.query_plans import plans_of
 from tests.web.ingestion import hudi_timeline
+from tests.web.ingestion.captured_flights import capture_flights
 
 pytestmark = pytest.mark.django_db
 TEN = datetime.fromisoformat("2026-11-17T10:00:00+00:00")
@@ -33,12 +34,7 @@ assert NOW > TEN + 4 * HOUR
 @pytest.fixture
 def copy(copy: DatasetCopy, settings: Any, tmp_path: Path) -> DatasetCopy:
     """flights, captured, whose log has 3 messages of 10 o'clock, 2 of 11 o'clock, none of 12, and one later."""
-    settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL = "segments", (tmp_path / "log").as_uri()
-    feed = copy.dataset.feed
-    feed.connection = given.connection("tapped", "mysql://reader:hunter2@db/ops", plugin="mysql")
-    feed.save()
-    capture_of(feed)
-    Capture.objects.update(captured_load=1, captured_table="db:3306/ops.flights")
+    capture_flights(copy, settings, tmp_path / "log")
     for minutes, messages in ((5, 3), (65, 2), (190, 1)):
         at = TEN + minutes * MINUTE
         config = ChangelogConfig(settings.LAKEHUB_CHANGELOG_URL, 90 * 86_400, lambda at=at: at)  # type: ignore[misc]

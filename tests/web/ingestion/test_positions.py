@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from django.test import Client
 
 from ingestion.captures import states
-from ingestion.captures.records import capture_of, topic_of
+from ingestion.captures.records import topic_of
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
 from ingestion.lake.commits import record_new_commits
 from ingestion.models import Capture, Finding, JobRun, JobState, TapServer
@@ -26,6 +26,7 @@ from lakehub.catalog.models import DatasetCopy
 from tests import factories as given
 from tests.factories import HOUR, NOW
 from tests.web.ingestion import hudi_timeline
+from tests.web.ingestion.captured_flights import capture_flights
 from tests.web.ingestion.conftest import FakeLauncher
 
 pytestmark = pytest.mark.django_db
@@ -35,12 +36,7 @@ POSITIONS = "/api/v1/datasets/flights/positions"
 @pytest.fixture
 def copy(copy: DatasetCopy, settings: Any, tmp_path: Path) -> DatasetCopy:
     """flights, captured: of 10 messages, one an hour until NOW, it was loaded at the third and has read the sixth."""
-    settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL = "segments", (tmp_path / "log").as_uri()
-    feed = copy.dataset.feed
-    feed.connection = given.connection("tapped", "mysql://reader:hunter2@db/ops", plugin="mysql")
-    feed.save()
-    capture_of(feed)
-    Capture.objects.update(captured_load=1, captured_table="db:3306/ops.flights")
+    capture_flights(copy, settings, tmp_path / "log")
     for number in range(10):
         log(settings.LAKEHUB_CHANGELOG_URL, copy, number)
     stand(copy, 6)

@@ -17,7 +17,7 @@ from ingestion.capture.binlog.events import BinlogEvent
 from ingestion.capture.source_counts import HourCounts
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.tap import Tap
-from ingestion.captures.records import capture_of, topic_of
+from ingestion.captures.records import topic_of
 from ingestion.captures.servers import captures_by_server
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, ChangelogWriter, Outgoing
 from ingestion.heatpipe.encoder import MENDED_SOURCE, Encoder, Mended
@@ -35,6 +35,7 @@ from tests.factories import DAY, HOUR, MINUTE, NOW
 from tests.query_plans import plans_of
 from tests.unit.ingestion.capture.tapping import TRIPS, Log, Server, Tapping, inserted, row, transaction
 from tests.unit.ingestion.heatpipe.messages import TRIP, change, subject_schema
+from tests.web.ingestion.captured_flights import capture_flights
 from tests.web.ingestion.captures.taps import SERVER, TapWorld, captured
 from tests.web.ingestion.test_capture_hours import commit, load
 
@@ -122,12 +123,7 @@ def test_an_hour_of_two_servers_is_their_sum() -> None:
 @pytest.fixture
 def copy(copy: DatasetCopy, settings: Any, tmp_path: Path) -> DatasetCopy:
     """flights, captured and counted."""
-    settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL = "segments", (tmp_path / "log").as_uri()
-    feed = copy.dataset.feed
-    feed.connection = given.connection("tapped", "mysql://reader:hunter2@db/ops", plugin="mysql")
-    feed.save()
-    capture_of(feed)
-    Capture.objects.update(captured_load=1, captured_table=f"{SERVER}/ops.flights", counted_since=TEN - DAY)
+    capture_flights(copy, settings, tmp_path / "log", counted_since=TEN - DAY)
     TapServer.objects.create(address=SERVER, seen_at=TEN + DAY)
     return copy
 
