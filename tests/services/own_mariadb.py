@@ -48,6 +48,15 @@ class OwnMariaDB:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    def has_ended(self) -> bool:
+        """By itself. What closes its connections may be its end, which takes a moment more."""
+        assert self._process is not None
+        try:
+            self._process.wait(scaled(1))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def start(self) -> None:
         data, user = self.folder / "data", ["--user=root"] if os.geteuid() == 0 else []
         if not data.exists():

@@ -13,6 +13,7 @@ from pymysql.constants import CR
 from tests.contracts.random_queries.dialects import MARIADB, POSTGRES
 from tests.contracts.random_queries.engines import BadValue, DoesNotRun, Engine
 from tests.polling import scaled
+from tests.services.own_mariadb import OwnMariaDB
 
 _SILENCE_S = 20.0
 """Well above `max_statement_time`."""
@@ -70,7 +71,10 @@ class PostgreSql(Server):
 
 
 class MariaDb(Server):
+    """A server of the test's own: some queries end MariaDB itself (10.11: a recursion that another one reads)."""
+
     dialect = MARIADB
+    server: ClassVar[OwnMariaDB]
     types: ClassVar = {
         "day": "VARCHAR(20)",
         "time": "DATETIME(3)",
@@ -105,13 +109,18 @@ class MariaDb(Server):
             except pymysql.err.DataError as problem:
                 raise BadValue(str(problem)) from None
             except pymysql.err.MySQLError as problem:
-                if problem.args[0] == CR.CR_SERVER_LOST:
+                if problem.args[0] in (CR.CR_SERVER_LOST, CR.CR_SERVER_GONE_ERROR):
                     self._connect_anew(database)
                 raise DoesNotRun(str(problem)) from None
         return rows
 
     def _connect_anew(self, database: Any) -> None:
-        """After a statement that the server itself does not end, as it never ends planning it."""
+        """After a statement that ended the server, or that the server itself does not end, as it never ends planning it."""
+        if self.server.has_ended():
+            self.server.start()
+            self._same.connect()
+            self._changed.connect()
+            return
         with self._connection("") as other:
             self._run(other, f"KILL {database.thread_id()}")
         database.connect()
