@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ingestion.capture.tap.position import TapPosition
 from ingestion.captures.changelog import configured_changelog
 from ingestion.captures.records import topic_of
 from ingestion.captures.servers import captures_by_server, server_of
@@ -88,9 +89,12 @@ class CapturedShop:
         self.take_to(tap, self.source.gtid())
 
     def take_to(self, tap: ServerTap, gtid: str) -> None:
+        """Or further: other suites commit to the same server."""
+        end = TapPosition(gtid).sequence
+
         def has_taken() -> bool:
             session: Any = tap._session
-            return tap.position == gtid and is_committed(session.tap)
+            return TapPosition(tap.position).sequence >= end and is_committed(session.tap)
 
         self.step_until(tap, has_taken)
 

@@ -354,7 +354,8 @@ def test_who_was_succeeded_writes_nothing_more(shop: CapturedShop) -> None:
     assert shop.row.leased_by == "host:2:b"
 
 
-def test_a_server_that_is_told_of_has_what_people_need_to_know(shop: CapturedShop) -> None:
+def test_a_server_that_is_told_of_has_what_people_need_to_know(changed_shop: CapturedShop) -> None:
+    shop = changed_shop
     shop.dataset("trips")
     tap = shop.tap()
     tap.step()
