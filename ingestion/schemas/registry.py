@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ingestion.domain.avro.compatibility import MAX_REASONS, Compatibility, Refusal, refusals
+from ingestion.domain.avro.compatibility import MAX_REASONS, Compatibility, Refusal, TooManyPairs, refusals
 from ingestion.models import SchemaSubject, SchemaVersion
 from ingestion.schemas.avro_text import digest_of, parsed
 from lakehub.accounts.audit import audit_log
@@ -208,6 +208,11 @@ def _problems(subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVers
     except RecursionError:
         raise Refused(
             "The types of the schema name each other in too long a chain to be compared. Put the fields of some of them into the types that name them."
+        ) from None
+    except TooManyPairs:
+        raise Refused(
+            f"The types of the schema are too many to be compared with those of {subject}. Give the types of a union different names, in whatever namespaces they are, "
+            "or let the subject have a rule that is not transitive."
         ) from None
 
 

@@ -184,6 +184,17 @@ def test_types_that_name_each_other_in_chains_of_thousands_are_refused(team: Tea
         register(chain("e"), team)
 
 
+def test_a_schema_with_too_many_types_of_one_name_is_refused_and_not_compared_for_minutes(team: Team) -> None:
+    def union(doc: str) -> str:
+        return json.dumps(
+            [{"type": "record", "name": f"n{number}.R", "fields": [], "doc": doc} for number in range(1_000)]
+        )
+
+    register(union(""), team)
+    with pytest.raises(Refused, match="too many to be compared with those of trips-value"):
+        register(union("again"), team)
+
+
 @pytest.mark.parametrize("length", [2_000, 2_001])
 def test_a_reason_has_its_bounds(team: Team, length: int) -> None:
     version = register(record(id="long"), team)
