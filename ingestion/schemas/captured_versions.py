@@ -90,7 +90,9 @@ class CapturedVersions:
 
     def _register(self, subject: str, schema: Mapping[str, Any]) -> SubjectSchema:
         try:
-            version = registry.register(subject, json.dumps(schema), team=self.team, actor=self.actor, now=self.clock())
+            version = registry.register(
+                subject, json.dumps(schema), team=self.team, actor=self.actor, now=self.clock(), is_captured=True
+            )
         except (Refused, Conflict) as problem:
             raise NotCaptured(str(problem)) from problem
         return self._subject_schema(version)

@@ -25,6 +25,8 @@ MAX_VERSIONS = 1_000
 MAX_WHY = 2_000
 _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
 """`.` and `..` have no address: browsers take them for steps of a path."""
+_OF_CAPTURES = re.compile(r".*\.[0-9]+")
+"""The subjects of captured datasets, of which the next one can be guessed: whoever had it first would own the schema of somebody else's table."""
 _NAMED_REASONS = 5
 
 
@@ -49,12 +51,22 @@ class InvalidRule(Refused):
 
 
 def register(
-    subject_name: str, text: str, *, team: Team, actor: str, now: datetime, after: int | None = None
+    subject_name: str,
+    text: str,
+    *,
+    team: Team,
+    actor: str,
+    now: datetime,
+    after: int | None = None,
+    is_captured: bool = False,
 ) -> SchemaVersion:
     """The version that has this schema, a new one where there is none. `team`: that of a new subject. `after`: the number of the newest
-    version that the schema was looked at beside, 0 where there was none; None: whichever it is. Raises Refused, Incompatible, Conflict."""
+    version that the schema was looked at beside, 0 where there was none; None: whichever it is. `is_captured`: it is the subject of a captured dataset, for
+    whose team it is registered. Raises Refused, Incompatible, Conflict."""
     schema = parsed(text)
     with transaction.atomic():
+        if not (is_captured or SchemaSubject.objects.filter(name=subject_name).exists()):
+            require_new_name(subject_name)
         subject = _locked_subject(subject_name, team, actor=actor, now=now)
         if subject.team_id != team.pk:
             raise Conflict(
@@ -166,6 +178,17 @@ def require_name(name: str) -> None:
         raise Refused.for_fields(
             {
                 "subject": f"{name[:80]!r} is not a subject: it has 1 to 200 letters, digits, dots, dashes and underscores."
+            }
+        )
+
+
+def require_new_name(name: str) -> None:
+    """Of a subject that people register. Raises Refused."""
+    require_name(name)
+    if _OF_CAPTURES.fullmatch(name):
+        raise Refused.for_fields(
+            {
+                "subject": f"{name!r} ends in a dot and a number, as the subjects of captured datasets do: these are registered when the dataset is captured. Choose another name."
             }
         )
 

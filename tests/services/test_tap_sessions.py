@@ -404,7 +404,9 @@ def test_another_owner_of_the_dataset_changes_nothing(shop: CapturedShop) -> Non
 
 def test_a_subject_that_another_team_has_taken_is_not_written_to(shop: CapturedShop) -> None:
     trips, riders = shop.dataset("trips"), shop.dataset("riders")
-    registry.register(topic_of(trips), '"string"', team=make.team("others"), actor="eve", now=make.NOW)
+    registry.register(
+        topic_of(trips), '"string"', team=make.team("others"), actor="eve", now=make.NOW, is_captured=True
+    )
     shop.tap().step()
     assert "somebody else has registered it" in shop.capture(trips).stopped_why
     assert shop.is_captured(riders)

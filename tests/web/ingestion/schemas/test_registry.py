@@ -240,6 +240,18 @@ def test_a_new_subject_belongs_to_the_team_that_registers_it(team: Team) -> None
     assert not SchemaSubject.objects.filter(name="other").exists()
 
 
+def test_the_subject_of_a_dataset_that_will_be_captured_cannot_be_taken_before(team: Team) -> None:
+    """Its name and its next number can be guessed."""
+    client, path = client_of(team), f"{URL}/subjects/sales.17/versions"
+    status, body = send(client, path, schema=record(id="long"))
+    assert (status, body["error_code"]) == (422, 42201)
+    assert "as the subjects of captured datasets do" in body["message"]
+    assert not SchemaSubject.objects.filter(name="sales.17").exists()
+    registry.register("sales.17", record(id="long"), team=team, actor="tap", now=NOW, is_captured=True)
+    assert send(client, path, schema=record(id="long", x="int"))[0] == 200, "its owners register versions then"
+    assert send(client_of(given.team("pricing")), path, schema=record(id="long"))[0] == 403
+
+
 @pytest.mark.parametrize("scopes", [["schemas:read"], ["schemas:write"]])
 def test_a_token_needs_the_scope_and_may_be_a_password(team: Team, scopes: list[str]) -> None:
     user = given.user()
