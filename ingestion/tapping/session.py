@@ -36,6 +36,7 @@ from ingestion.tapping.beginning import (
     moved_captures,
     otherwise_hidden,
     table_name,
+    waits_for_accounts,
 )
 from ingestion.tapping.history import differences
 from ingestion.tapping.parts import TapParts
@@ -87,7 +88,7 @@ class TapSession:
     stopped: set[str]
     """Topics."""
     waits: tuple[str, ...] = ()
-    """For what captures wait that come from another server."""
+    """For what captures wait: that come from another server, or whose account does not get through."""
     statement_warning: str = ""
     tap: Tap = field(init=False)
     _altered: set[str] = field(default_factory=set)
@@ -156,7 +157,8 @@ class TapSession:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.look.warnings, *filter(None, [self.purge_warning, self.statement_warning]), *self.waits]
+        own = [*self.look.warnings, *filter(None, [self.purge_warning, self.statement_warning])]
+        return [*dict.fromkeys([*own, *self.waits, *self.look.silent.values()])]
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped.add(topic)
@@ -199,7 +201,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     look = source_server.look_at_server(_urls(plan))
     versions = versions_by_topic(plan, parts.clock)
     arrived = moving.take_over(server, plan, look, parts)
-    plan = _without_waiting(plan, arrived.waits)
+    waits = {**arrived.waits, **waits_for_accounts(plan, look.silent)}
+    plan = _without_waiting(plan, waits)
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
@@ -231,8 +234,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
         address, begun.position.gtid, lambda database, table: (database, table) in tables, look.charsets
     )
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    waits = tuple(dict.fromkeys(arrived.waits.values()))
-    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waits)
+    told = tuple(dict.fromkeys(waits.values()))
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, told)
     session.tap = Tap(
         stream,
         writer,
@@ -281,9 +284,10 @@ def forgotten_stops(stopped: Mapping[str, int], plan: Sequence[PlannedCapture]) 
 
 
 def _unfit_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: VersionsByTopic) -> dict[str, str]:
-    """By topic, why its table cannot be captured. The others have a version of their schema after this."""
+    """By topic, why its table cannot be captured. The others have a version of their schema after this, but for those that are captured already and whose
+    account does not get through: what has become of their tables the log says."""
     stops = {}
-    for url in _urls(plan):
+    for url in (each for each in _urls(plan) if each not in look.silent):
         of_url = [each for each in plan if each.url == url]
         tables = source_server.look_at_tables(url, [(each.spec.database, each.spec.table) for each in of_url])
         for planned in of_url:
