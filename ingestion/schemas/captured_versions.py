@@ -103,6 +103,22 @@ class CapturedVersions:
         return self._known[version.pk]
 
 
+@dataclass
+class VersionsByTopic:
+    """Those of a topic are registered for the team of its dataset."""
+
+    by_topic: Mapping[str, CapturedVersions]
+
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        return self.by_topic[subject].version_of(subject, columns)
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        self.by_topic[subject].note_changes(subject, sequence, changes)
+
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        self.by_topic[subject].note_emptied(subject, sequence)
+
+
 def subject_schema_of(version: SchemaVersion) -> SubjectSchema:
     return SubjectSchema(version.subject.name, version.version, version.pk, json.loads(version.text))
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
 from ingestion.capture.source_counts import HourCounts
@@ -20,12 +19,10 @@ from ingestion.capture.tap.tap import Tap
 from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture, current_plan
-from ingestion.domain.schema import Schema
 from ingestion.heatpipe.encoder import Encoder
-from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.lake.captured import source_hours
 from ingestion.models import SchemaSubject
-from ingestion.schemas.captured_versions import CapturedVersions
+from ingestion.schemas.captured_versions import CapturedVersions, VersionsByTopic
 from ingestion.tapping import moving, source_server
 from ingestion.tapping.beginning import (
     LOAD_AGAIN,
@@ -56,22 +53,6 @@ LOOK_AT_FILES_S = 300.0
 
 class PlanOutdated(Exception):
     """What is captured is not what it was: another session takes it from here."""
-
-
-@dataclass
-class VersionsByTopic:
-    """Those of a topic are registered for the team of its dataset."""
-
-    by_topic: Mapping[str, CapturedVersions]
-
-    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
-        return self.by_topic[subject].version_of(subject, columns)
-
-    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
-        self.by_topic[subject].note_changes(subject, sequence, changes)
-
-    def note_emptied(self, subject: str, sequence: int) -> None:
-        self.by_topic[subject].note_emptied(subject, sequence)
 
 
 @dataclass
@@ -165,8 +146,17 @@ class TapSession:
         planned = next(each for each in self.plan if each.spec.topic == topic)
         keep_stops([planned], {topic: reason}, now=self.parts.clock())
 
-    def table_altered(self, topic: str) -> None:
+    def table_altered(self, topic: str) -> str:
+        """The server is asked at once only where a new column may show one that is hidden."""
         self._altered.add(topic)
+        planned = next(each for each in self.plan if each.spec.topic == topic)
+        if not planned.spec.hidden:
+            return ""
+        # As the server has it now, which is no older. An account that does not get through keeps no other waiting.
+        url = self.look.url if planned.url in self.look.silent else planned.url
+        name = (planned.spec.database, planned.spec.table)
+        why = planned.spec.hidden.shown_by(source_server.look_at_tables(url, [name])[name].generated)
+        return f"{table_name(self.server, planned)} is not captured any more. {why} {LOAD_AGAIN}" if why else ""
 
     def written_by_statement(self, transaction: str) -> None:
         self.statement_warning = STATEMENT_WARNING.format(transaction)
@@ -299,8 +289,9 @@ def _unfit_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: Ve
 def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, versions: VersionsByTopic) -> str:
     """Of a table that is captured already the next rows say what has become of its columns."""
     spec = planned.spec
-    if table.problems:
-        return f"{' '.join(table.problems)} {LOAD_AGAIN}"
+    problems = [*table.problems, *filter(None, [spec.hidden.shown_by(table.generated)])]
+    if problems:
+        return f"{' '.join(problems)} {LOAD_AGAIN}"
     if table.definition is None:
         missing = f"There is no table `{spec.database}.{spec.table}` that the account may read. Grant SELECT on it, or correct the feed. {LOAD_AGAIN}"
         return "" if planned.is_live else missing

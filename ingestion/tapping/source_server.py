@@ -51,10 +51,12 @@ class ServerLook:
 
 @dataclass(frozen=True)
 class TableLook:
-    """`problems`: why it cannot be captured, whatever its columns. `definition`: None: the account sees no such table."""
+    """`problems`: why it cannot be captured, whatever its columns. `definition`: None: the account sees no such table. `generated`: by column that the server
+    makes of others, of which."""
 
     problems: tuple[str, ...]
     definition: TableMap | None
+    generated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def look_at_server(urls: Sequence[str]) -> ServerLook:
@@ -122,7 +124,8 @@ def _look_at_table(connection: sa.Connection, database: str, table: str) -> Tabl
         return TableLook((), None)
     problems = tuple(table_problems(facts, database, table))
     try:
-        return TableLook(problems, None if problems else read_definition(connection, database, table))
+        definition = None if problems else read_definition(connection, database, table)
+        return TableLook(problems, definition, facts.generated)
     except NoSuchTable:  # it was dropped just now
         return TableLook((), None)
 
