@@ -63,7 +63,7 @@ def _fields(row: Schema, aliases: Mapping[str, Sequence[str]], docs: Mapping[str
 
 
 def is_plain(row: Any, depth: int = 0) -> bool:
-    """Is it a record whose types all hold values: none holds itself by its name, and none is null alone, of which a short message may have millions?"""
+    """Is it a record whose types all hold values: none holds itself by its name, and none is null alone or has no fields, of which a short message may have millions?"""
     if depth > _MAX_DEPTH:
         return False
     if isinstance(row, list):
@@ -74,7 +74,12 @@ def is_plain(row: Any, depth: int = 0) -> bool:
     inner = [field["type"] for field in row.get("fields", ())] + [
         row[part] for part in ("items", "values") if part in row
     ]
-    return row["type"] in _CONTAINERS | _PRIMITIVE and all(is_plain(each, depth + 1) for each in inner)
+    takes_bytes = row["type"] != "record" or inner or depth == 0
+    return (
+        row["type"] in _CONTAINERS | _PRIMITIVE
+        and bool(takes_bytes)
+        and all(is_plain(each, depth + 1) for each in inner)
+    )
 
 
 def avro_of_type(type_: ColumnType, path: str) -> Any:

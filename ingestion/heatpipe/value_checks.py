@@ -45,7 +45,9 @@ def _decimal_check(precision: int, scale: int) -> Check:
     def check(value: Any) -> str | None:
         if not isinstance(value, Decimal):
             return f"a decimal is needed, not {type(value).__name__}"
-        return None if value.is_finite() and abs(value) < limit else f"it does not fit decimal({precision},{scale})"
+        return (
+            None if value.is_finite() and value.copy_abs() < limit else f"it does not fit decimal({precision},{scale})"
+        )
 
     return check
 

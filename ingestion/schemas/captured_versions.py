@@ -90,7 +90,9 @@ class CapturedVersions:
 
     def _register(self, subject: str, schema: Mapping[str, Any]) -> SubjectSchema:
         try:
-            version = registry.register(subject, json.dumps(schema), team=self.team, actor=self.actor, now=self.clock())
+            version = registry.register(
+                subject, json.dumps(schema), team=self.team, actor=self.actor, now=self.clock(), is_captured=True
+            )
         except (Refused, Conflict) as problem:
             raise NotCaptured(str(problem)) from problem
         return self._subject_schema(version)
@@ -99,6 +101,22 @@ class CapturedVersions:
         if version.pk not in self._known:
             self._known[version.pk] = subject_schema_of(version)
         return self._known[version.pk]
+
+
+@dataclass
+class VersionsByTopic:
+    """Those of a topic are registered for the team of its dataset."""
+
+    by_topic: Mapping[str, CapturedVersions]
+
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        return self.by_topic[subject].version_of(subject, columns)
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        self.by_topic[subject].note_changes(subject, sequence, changes)
+
+    def note_emptied(self, subject: str, sequence: int) -> None:
+        self.by_topic[subject].note_emptied(subject, sequence)
 
 
 def subject_schema_of(version: SchemaVersion) -> SubjectSchema:

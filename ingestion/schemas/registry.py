@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ingestion.domain.avro.compatibility import MAX_REASONS, Compatibility, Refusal, refusals
+from ingestion.domain.avro.compatibility import MAX_REASONS, Compatibility, Refusal, TooManyPairs, refusals
 from ingestion.models import SchemaSubject, SchemaVersion
 from ingestion.schemas.avro_text import digest_of, parsed
 from lakehub.accounts.audit import audit_log
@@ -25,6 +25,8 @@ MAX_VERSIONS = 1_000
 MAX_WHY = 2_000
 _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
 """`.` and `..` have no address: browsers take them for steps of a path."""
+_OF_CAPTURES = re.compile(r".*\.[0-9]+")
+"""The subjects of captured datasets, of which the next one can be guessed: whoever had it first would own the schema of somebody else's table."""
 _NAMED_REASONS = 5
 
 
@@ -49,12 +51,22 @@ class InvalidRule(Refused):
 
 
 def register(
-    subject_name: str, text: str, *, team: Team, actor: str, now: datetime, after: int | None = None
+    subject_name: str,
+    text: str,
+    *,
+    team: Team,
+    actor: str,
+    now: datetime,
+    after: int | None = None,
+    is_captured: bool = False,
 ) -> SchemaVersion:
     """The version that has this schema, a new one where there is none. `team`: that of a new subject. `after`: the number of the newest
-    version that the schema was looked at beside, 0 where there was none; None: whichever it is. Raises Refused, Incompatible, Conflict."""
+    version that the schema was looked at beside, 0 where there was none; None: whichever it is. `is_captured`: it is the subject of a captured dataset, for
+    whose team it is registered. Raises Refused, Incompatible, Conflict."""
     schema = parsed(text)
     with transaction.atomic():
+        if not (is_captured or SchemaSubject.objects.filter(name=subject_name).exists()):
+            require_new_name(subject_name)
         subject = _locked_subject(subject_name, team, actor=actor, now=now)
         if subject.team_id != team.pk:
             raise Conflict(
@@ -170,6 +182,17 @@ def require_name(name: str) -> None:
         )
 
 
+def require_new_name(name: str) -> None:
+    """Of a subject that people register. Raises Refused."""
+    require_name(name)
+    if _OF_CAPTURES.fullmatch(name):
+        raise Refused.for_fields(
+            {
+                "subject": f"{name!r} ends in a dot and a number, as the subjects of captured datasets do: these are registered when the dataset is captured. Choose another name."
+            }
+        )
+
+
 def version_number(text: str) -> int | None:
     """As addresses have it; None: the newest. Raises InvalidVersion."""
     if text in ("latest", "-1"):
@@ -208,6 +231,11 @@ def _problems(subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVers
     except RecursionError:
         raise Refused(
             "The types of the schema name each other in too long a chain to be compared. Put the fields of some of them into the types that name them."
+        ) from None
+    except TooManyPairs:
+        raise Refused(
+            f"The types of the schema are too many to be compared with those of {subject}. Give the types of a union different names, in whatever namespaces they are, "
+            "or let the subject have a rule that is not transitive."
         ) from None
 
 

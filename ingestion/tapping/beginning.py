@@ -59,6 +59,11 @@ def moved_captures(server: str, plan: Sequence[PlannedCapture]) -> dict[str, str
     }
 
 
+def waits_for_accounts(plan: Sequence[PlannedCapture], silent: Mapping[str, str]) -> dict[str, str]:
+    """By topic, why its capture does not begin yet: nobody asks for its table with the account of somebody else. `silent`: by URL why nothing is asked by it."""
+    return {each.spec.topic: silent[each.url] for each in plan if each.url in silent and not each.is_live}
+
+
 def otherwise_hidden(plan: Sequence[PlannedCapture]) -> dict[str, str]:
     """By topic, why: rows of this load have, or have not, what its columns are to show now."""
     changes = {each.spec.topic: changed_columns(each.capture, each.spec.hidden) for each in plan if each.is_live}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
 from ingestion.capture.source_counts import HourCounts
@@ -20,12 +19,10 @@ from ingestion.capture.tap.tap import Tap
 from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture, current_plan
-from ingestion.domain.schema import Schema
 from ingestion.heatpipe.encoder import Encoder
-from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.lake.captured import source_hours
 from ingestion.models import SchemaSubject
-from ingestion.schemas.captured_versions import CapturedVersions
+from ingestion.schemas.captured_versions import CapturedVersions, VersionsByTopic
 from ingestion.tapping import moving, source_server
 from ingestion.tapping.beginning import (
     LOAD_AGAIN,
@@ -36,6 +33,7 @@ from ingestion.tapping.beginning import (
     moved_captures,
     otherwise_hidden,
     table_name,
+    waits_for_accounts,
 )
 from ingestion.tapping.history import differences
 from ingestion.tapping.parts import TapParts
@@ -58,22 +56,6 @@ class PlanOutdated(Exception):
 
 
 @dataclass
-class VersionsByTopic:
-    """Those of a topic are registered for the team of its dataset."""
-
-    by_topic: Mapping[str, CapturedVersions]
-
-    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
-        return self.by_topic[subject].version_of(subject, columns)
-
-    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
-        self.by_topic[subject].note_changes(subject, sequence, changes)
-
-    def note_emptied(self, subject: str, sequence: int) -> None:
-        self.by_topic[subject].note_emptied(subject, sequence)
-
-
-@dataclass
 class TapSession:
     """Close it, whatever becomes of it. What `open_session` has begun."""
 
@@ -87,7 +69,7 @@ class TapSession:
     stopped: set[str]
     """Topics."""
     waits: tuple[str, ...] = ()
-    """For what captures wait that come from another server."""
+    """For what captures wait: that come from another server, or whose account does not get through."""
     statement_warning: str = ""
     tap: Tap = field(init=False)
     _altered: set[str] = field(default_factory=set)
@@ -156,15 +138,25 @@ class TapSession:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.look.warnings, *filter(None, [self.purge_warning, self.statement_warning]), *self.waits]
+        own = [*self.look.warnings, *filter(None, [self.purge_warning, self.statement_warning])]
+        return [*dict.fromkeys([*own, *self.waits, *self.look.silent.values()])]
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped.add(topic)
         planned = next(each for each in self.plan if each.spec.topic == topic)
         keep_stops([planned], {topic: reason}, now=self.parts.clock())
 
-    def table_altered(self, topic: str) -> None:
+    def table_altered(self, topic: str) -> str:
+        """The server is asked at once only where a new column may show one that is hidden."""
         self._altered.add(topic)
+        planned = next(each for each in self.plan if each.spec.topic == topic)
+        if not planned.spec.hidden:
+            return ""
+        # As the server has it now, which is no older. An account that does not get through keeps no other waiting.
+        url = self.look.url if planned.url in self.look.silent else planned.url
+        name = (planned.spec.database, planned.spec.table)
+        why = planned.spec.hidden.shown_by(source_server.look_at_tables(url, [name])[name].generated)
+        return f"{table_name(self.server, planned)} is not captured any more. {why} {LOAD_AGAIN}" if why else ""
 
     def written_by_statement(self, transaction: str) -> None:
         self.statement_warning = STATEMENT_WARNING.format(transaction)
@@ -199,7 +191,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     look = source_server.look_at_server(_urls(plan))
     versions = versions_by_topic(plan, parts.clock)
     arrived = moving.take_over(server, plan, look, parts)
-    plan = _without_waiting(plan, arrived.waits)
+    waits = {**arrived.waits, **waits_for_accounts(plan, look.silent)}
+    plan = _without_waiting(plan, waits)
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
@@ -231,8 +224,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
         address, begun.position.gtid, lambda database, table: (database, table) in tables, look.charsets
     )
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    waits = tuple(dict.fromkeys(arrived.waits.values()))
-    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waits)
+    told = tuple(dict.fromkeys(waits.values()))
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, told)
     session.tap = Tap(
         stream,
         writer,
@@ -281,9 +274,10 @@ def forgotten_stops(stopped: Mapping[str, int], plan: Sequence[PlannedCapture]) 
 
 
 def _unfit_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: VersionsByTopic) -> dict[str, str]:
-    """By topic, why its table cannot be captured. The others have a version of their schema after this."""
+    """By topic, why its table cannot be captured. The others have a version of their schema after this, but for those that are captured already and whose
+    account does not get through: what has become of their tables the log says."""
     stops = {}
-    for url in _urls(plan):
+    for url in (each for each in _urls(plan) if each not in look.silent):
         of_url = [each for each in plan if each.url == url]
         tables = source_server.look_at_tables(url, [(each.spec.database, each.spec.table) for each in of_url])
         for planned in of_url:
@@ -295,8 +289,9 @@ def _unfit_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: Ve
 def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, versions: VersionsByTopic) -> str:
     """Of a table that is captured already the next rows say what has become of its columns."""
     spec = planned.spec
-    if table.problems:
-        return f"{' '.join(table.problems)} {LOAD_AGAIN}"
+    problems = [*table.problems, *filter(None, [spec.hidden.shown_by(table.generated)])]
+    if problems:
+        return f"{' '.join(problems)} {LOAD_AGAIN}"
     if table.definition is None:
         missing = f"There is no table `{spec.database}.{spec.table}` that the account may read. Grant SELECT on it, or correct the feed. {LOAD_AGAIN}"
         return "" if planned.is_live else missing

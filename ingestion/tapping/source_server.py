@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from time import monotonic
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -24,6 +25,12 @@ from lakehub.source_databases.timeouts import Timeouts
 from lakehub.source_databases.urls import with_mariadb_driver
 
 _TIMEOUTS = Timeouts(silence=timedelta(seconds=60))
+LOOK_S = 30.0
+"""After so long no other account is tried, where none was heard."""
+_SILENT = (
+    "The account of a connection does not get through, and no capture of its datasets begins; those that have begun go on by another account. "
+    "Correct the connection, or the account. {}"
+)
 
 
 class ServerUnreachable(RuntimeError):
@@ -32,34 +39,59 @@ class ServerUnreachable(RuntimeError):
 
 @dataclass(frozen=True)
 class ServerLook:
-    """A server that can be tapped. `url`: that of an account which may. `charsets`: by the number of a collation."""
+    """A server that can be tapped. `url`: that of an account which may. `charsets`: by the number of a collation. `silent`: by the URL of another account
+    why nothing is asked by it."""
 
     url: str = field(repr=False)
     files: BinlogFiles
     charsets: Mapping[int, str]
     warnings: tuple[str, ...]
+    silent: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class TableLook:
-    """`problems`: why it cannot be captured, whatever its columns. `definition`: None: the account sees no such table."""
+    """`problems`: why it cannot be captured, whatever its columns. `definition`: None: the account sees no such table. `generated`: by column that the server
+    makes of others, of which."""
 
     problems: tuple[str, ...]
     definition: TableMap | None
+    generated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def look_at_server(urls: Sequence[str]) -> ServerLook:
-    """By the first account that may do all that it takes. Raises Untappable, ServerUnreachable."""
-    refusals = []
+    """By the first account that may do all that it takes: what is wrong with another one is no reason for its datasets to wait. Raises Untappable,
+    ServerUnreachable."""
+    refusals, silent, look = list[str](), dict[str, str](), None
+    until = monotonic() + LOOK_S
     for url in urls:
-        with _connected(url) as connection:
-            problems = server_problems(read_server_facts(connection))
-            refusals.append(" ".join(problem.text for problem in problems if not problem.is_warning))
-            if not refusals[-1]:
-                charsets = read_charsets(connection)
-                warnings = tuple(problem.text for problem in problems)
-                return ServerLook(url, read_binlog_files(connection), charsets, warnings)
+        if look is None and silent and monotonic() >= until:
+            break
+        try:
+            look = _look_by(url, refusals) if look is None else _heard(url, look)
+        except ServerUnreachable as problem:
+            silent[url] = str(problem)
+    if look is not None:
+        return replace(look, silent={url: _SILENT.format(why) for url, why in silent.items()})
+    if silent:
+        raise ServerUnreachable(next(iter(silent.values())))
     raise Untappable(refusals[0] if refusals else "Nothing is captured from the server any more.")
+
+
+def _look_by(url: str, refusals: list[str]) -> ServerLook | None:
+    """None: the account may not, which is told in `refusals`."""
+    with _connected(url) as connection:
+        problems = server_problems(read_server_facts(connection))
+        if refusal := " ".join(problem.text for problem in problems if not problem.is_warning):
+            refusals.append(refusal)
+            return None
+        warnings = tuple(problem.text for problem in problems)
+        return ServerLook(url, read_binlog_files(connection), read_charsets(connection), warnings)
+
+
+def _heard(url: str, look: ServerLook) -> ServerLook:
+    with _connected(url):
+        return look
 
 
 def read_files(url: str) -> BinlogFiles:
@@ -92,7 +124,8 @@ def _look_at_table(connection: sa.Connection, database: str, table: str) -> Tabl
         return TableLook((), None)
     problems = tuple(table_problems(facts, database, table))
     try:
-        return TableLook(problems, None if problems else read_definition(connection, database, table))
+        definition = None if problems else read_definition(connection, database, table)
+        return TableLook(problems, definition, facts.generated)
     except NoSuchTable:  # it was dropped just now
         return TableLook((), None)
 

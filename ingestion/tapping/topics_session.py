@@ -20,11 +20,11 @@ from ingestion.changelog import Changelog
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.schemas.captured_versions import VersionsByTopic
 from ingestion.tapping.beginning import LOAD_AGAIN, moved_captures, table_name
 from ingestion.tapping.parts import TapParts
 from ingestion.tapping.session import (
     PlanOutdated,
-    VersionsByTopic,
     forgotten_stops,
     goes_on,
     keep_stops,

@@ -25,6 +25,7 @@ from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.models import MAX_COPIES, Connection, DataCenter, Dataset, DatasetKind, Feed, LineageDay
 from lakehub.catalog.onboarding.along_lineage import Direction
 from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingStatus
+from lakehub.catalog.onboarding.by_pattern import MAX_PATTERN
 from lakehub.catalog.onboarding.onboarding_request import CopyRequest, OnboardingRequest, UpstreamRequest
 from lakehub.catalog.ports import Consequence
 from lakehub.http.instants import InstantField
@@ -320,7 +321,10 @@ class BulkOnboardingSerializer(serializers.Serializer[Any]):
     lineage_of = serializers.CharField(max_length=63, default="", allow_blank=True)
     direction = serializers.ChoiceField([direction.value for direction in Direction], default=Direction.BOTH.value)
     tables = serializers.CharField(
-        max_length=500, default="", allow_blank=True, help_text="Such as `sales_*`, several with commas between."
+        max_length=MAX_PATTERN,
+        default="",
+        allow_blank=True,
+        help_text="Such as `sales_*`, several with commas between.",
     )
     connection = serializers.CharField(max_length=63, default="", allow_blank=True)
     data_centers = serializers.ListField(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum, auto
 from math import isfinite
@@ -57,8 +58,7 @@ def shown_json(text: str) -> str:
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise UnusableJson(JsonDefect.REPEATED_NAME, f"has the name {shown_json(twice)} twice in an object", twice)
     return value
 

@@ -117,9 +117,9 @@ class TopicCluster:
         return {number: Bounds(firsts[number], nexts[number]) for number in partitions}
 
     def offsets_at(self, topic: str, partitions: Sequence[int], at: datetime) -> dict[int, int]:
-        """Of the first message at that time or later; behind the last one where there is none."""
+        """Of the first message at that time or later; behind the last one where there is none. All are later than 1970, and Kafka takes times before for words of its own, such as the newest."""
         millis = (at - _EPOCH) // timedelta(milliseconds=1)
-        offsets = self.offsets(topic, partitions, OffsetSpec.for_timestamp(millis))
+        offsets = self.offsets(topic, partitions, EARLIEST if millis < 0 else OffsetSpec.for_timestamp(millis))
         nexts = self.offsets(topic, partitions, LATEST)
         return {number: offset if offset >= 0 else nexts[number] for number, offset in offsets.items()}
 

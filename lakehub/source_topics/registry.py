@@ -17,6 +17,8 @@ from lakehub.source_topics.broken import BadMessage, TopicsError
 _TIMEOUT_S = 10
 _MOST_BYTES = 2 * 2**20
 _UNKNOWN_ID = 404
+_IDS = 2**31
+"""Registries count below: one of them may call a greater number a mistake of whoever asks, and whoever writes a message may write any."""
 
 
 @dataclass
@@ -33,6 +35,10 @@ class SchemaRegistry:
                 broken.UNKNOWN_SCHEMA,
                 f"The message is in Avro, by schema {number}, and the connection names no registry. Write registry=https://... into its URL.",
             )
+        if number >= _IDS:
+            raise BadMessage(
+                broken.UNKNOWN_SCHEMA, f"No registry has a schema {number:,}: their numbers are below {_IDS:,}."
+            )
         if number not in self._known:
             self._known[number] = self._ask(number)
         return self._known[number]
@@ -41,9 +47,13 @@ class SchemaRegistry:
         status, body = self._get(f"/schemas/ids/{number}")
         if status == _UNKNOWN_ID:
             raise BadMessage(broken.UNKNOWN_SCHEMA, f"The registry has no schema {number}.")
+        if status == http.client.OK and len(body) >= _MOST_BYTES:
+            raise BadMessage(
+                broken.UNKNOWN_SCHEMA, f"Schema {number} has more than {_MOST_BYTES // 2**20} MiB, and is not read."
+            )
         try:
             answer = json.loads(body) if status == http.client.OK else None
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
             raise TopicsError(

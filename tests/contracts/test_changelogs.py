@@ -259,3 +259,6 @@ def test_a_time_is_found_by_its_offset(log: Changelog, monkeypatch: pytest.Monke
         each: bound.next for each, bound in bounds.items()
     }
     assert log.reader().offsets_at("trips", NOW - timedelta(days=1))[partition] == bounds[partition].first
+    for millis in (1, 3, 10**12):  # what Kafka takes for the newest, and for no time at all
+        early = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=millis)
+        assert log.reader().offsets_at("trips", early)[partition] == bounds[partition].first

@@ -178,3 +178,41 @@ def test_a_column_that_shows_another_is_refused_with_it(shop: CapturedShop) -> N
         hide(trips, columns_left_out=["e`m"])
     hide(trips, columns_left_out=["e`m", "host"])
     assert topic_of(trips)
+
+
+def test_a_load_does_not_read_a_column_that_shows_a_hidden_one(server: TappedServer) -> None:
+    server.execute("CREATE TABLE trips (id int PRIMARY KEY, phone varchar(40), last varchar(4) AS (right(phone, 4)))")
+    server.execute(f"INSERT INTO trips (id, phone) VALUES (1, '{SECRETS[2]}')")
+    with pytest.raises(SourceError, match="`last` is generated from `phone`"):
+        loaded(server, "trips", HiddenColumns(hashed=frozenset(["phone"]), key=KEY), "id")
+    hidden = HiddenColumns(hashed=frozenset(["phone", "last"]), key=KEY)
+    assert loaded(server, "trips", hidden, "id")[1,]["last"] == hidden.digest(SECRETS[2][-4:])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_column_that_comes_later_and_shows_a_hidden_one_ends_the_capture_before_its_first_value(
+    shop: CapturedShop,
+) -> None:
+    trips = shop.dataset("trips", definition="id int PRIMARY KEY, phone varchar(40)")
+    trips = hide(trips, columns_hashed=["phone"])
+    tap = shop.tap()
+    tap.step()
+    shop.execute("ALTER TABLE trips ADD n int AS (id + 1) STORED", "INSERT INTO trips (id, phone) VALUES (1, '5')")
+    shop.take(tap)
+    shop.execute(
+        "ALTER TABLE trips ADD last varchar(4) AS (right(phone, 4)) VIRTUAL",
+        f"INSERT INTO trips (id, phone) VALUES (2, '{SECRETS[2]}')",
+        "ALTER TABLE trips ADD w int",
+    )
+    shop.step_until(tap, lambda: shop.capture(trips).is_stopped)
+    shop.take(tap)
+    assert shop.rows(trips).keys() == {(1,)}
+    assert "`last` is generated from `phone`, which is to be hashed" in shop.capture(trips).stopped_why
+    begin_load(shop.capture(trips), uuid4())
+    shop.follow_plan(tap)
+    shop.step_until(tap, lambda: shop.capture(trips).is_stopped)
+    assert "`last` is generated from" in shop.capture(trips).stopped_why
+    shop.execute("ALTER TABLE trips DROP last")
+    begin_load(shop.capture(trips), uuid4())
+    shop.follow_plan(tap)
+    shop.step_until(tap, lambda: shop.capture(trips).is_captured)

@@ -235,6 +235,31 @@ def test_a_password_that_is_wrong_is_told_and_in_no_word_of_it(
     assert "hunter2" not in f"{shop.row.error} {caplog.text}"
 
 
+def test_an_account_that_does_not_get_through_keeps_no_dataset_of_another_waiting(
+    shop: CapturedShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = a_reader(shop)
+    riders, trips = shop.dataset("riders", url=reader), shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    assert shop.is_captured(riders)
+    shop.execute("ALTER USER 'lakehub_tap'@'127.0.0.1' IDENTIFIED BY 'rotated'")
+    planes = make.dataset("planes", by_day=False)
+    make.feed(planes, connection=Connection.objects.get(name=f"shop-{len(reader)}"), object="planes", cursor_column="")
+    shop.execute("CREATE TABLE planes (id int PRIMARY KEY)")
+    shop.follow_plan(tap)
+    shop.execute("INSERT INTO riders VALUES (1, 0)", "INSERT INTO trips VALUES (2, 0)")
+    shop.take(tap)
+    assert (shop.rows(riders).keys(), shop.rows(trips).keys()) == ({(1,)}, {(2,)})
+    tap._tell()
+    assert "The account of a connection does not get through" in " ".join(shop.row.warnings)
+    assert "s3cret" not in str(shop.row.warnings)
+    assert not shop.is_captured(planes)
+    shop.execute("ALTER USER 'lakehub_tap'@'127.0.0.1' IDENTIFIED BY 's3cret'")
+    monkeypatch.setattr("ingestion.tapping.session.LOOK_FOR_MOVES_S", 0.0)
+    shop.step_until(tap, lambda: shop.is_captured(planes) and shop.row.warnings == [])
+
+
 def test_a_purge_of_what_was_not_read_stops_the_datasets_of_the_server_and_no_later_one(
     changed_shop: CapturedShop,
 ) -> None:
@@ -405,7 +430,9 @@ def test_another_owner_of_the_dataset_changes_nothing(shop: CapturedShop) -> Non
 
 def test_a_subject_that_another_team_has_taken_is_not_written_to(shop: CapturedShop) -> None:
     trips, riders = shop.dataset("trips"), shop.dataset("riders")
-    registry.register(topic_of(trips), '"string"', team=make.team("others"), actor="eve", now=make.NOW)
+    registry.register(
+        topic_of(trips), '"string"', team=make.team("others"), actor="eve", now=make.NOW, is_captured=True
+    )
     shop.tap().step()
     assert "somebody else has registered it" in shop.capture(trips).stopped_why
     assert shop.is_captured(riders)

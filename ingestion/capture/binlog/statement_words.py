@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from ingestion.capture.binlog.events import Statement
@@ -20,7 +21,14 @@ FILLERS = ("IF", "EXISTS", "NOT", "ONLINE", "IGNORE", "TEMPORARY")
 
 
 def words_of(statement: Statement) -> Words:
-    return Words([*_tokens(_TOKEN.finditer(_EXECUTED_COMMENT.sub(r" \1 ", statement.sql)))], statement.database)
+    """Read as far as they are asked for: a procedure may have megabytes of them, and says what it is in the first three."""
+    return Words(_tokens(_TOKEN.finditer(_with_executed_comments(statement.sql))), statement.database)
+
+
+def _with_executed_comments(sql: str) -> str:
+    """Behind the last end of a comment none is looked for: each sign that begins one would be followed to the end of the statement."""
+    end = sql.rfind("*/") + 2
+    return _EXECUTED_COMMENT.sub(r" \1 ", sql[:end]) + sql[end:]
 
 
 class _Token(NamedTuple):
@@ -50,12 +58,18 @@ def skip_settings(words: Words) -> None:
 class Words:
     """The tokens of a statement, from a place on."""
 
-    def __init__(self, tokens: Sequence[_Token], database: str) -> None:
-        self._tokens, self.database, self._place = tokens, database, 0
+    def __init__(self, tokens: Iterable[_Token], database: str) -> None:
+        self._tokens, self._unread, self.database, self._place = list[_Token](), iter(tokens), database, 0
 
     @property
     def is_more(self) -> bool:
+        self._read(self._place + 1)
         return self._place < len(self._tokens)
+
+    def _read(self, upto: int | None = None) -> Sequence[_Token]:
+        """The first ones; None: all."""
+        self._tokens += islice(self._unread, None if upto is None else max(0, upto - len(self._tokens)))
+        return self._tokens
 
     def peek(self) -> str:
         """The word that comes; empty for a name in quotes, and at the end."""
@@ -90,7 +104,8 @@ class Words:
             yield self.take_name()
 
     def starts_with(self, *words: str) -> bool:
-        return tuple(token.word for token in self._tokens[self._place : self._place + len(words)]) == words
+        end = self._place + len(words)
+        return tuple(token.word for token in self._read(end)[self._place : end]) == words
 
     def all_names(self) -> Iterator[tuple[str, str]]:
         """What may be the name of a table, each once: every name that comes, with the one before its dot."""
@@ -101,7 +116,7 @@ class Words:
 
     def rest(self) -> list[str]:
         """The words that come."""
-        return [token.word for token in self._tokens[self._place :]]
+        return [token.word for token in self._read()[self._place :]]
 
     @property
     def place(self) -> int:
@@ -109,7 +124,7 @@ class Words:
 
     def between(self, start: int, end: int) -> Words:
         """Places of the whole statement, the last one not included."""
-        return Words(self._tokens[start:end], self.database)
+        return Words(self._read(end)[start:end], self.database)
 
     def after(self, count: int) -> Words:
-        return Words(self._tokens[self._place + count :], self.database)
+        return Words(self._read()[self._place + count :], self.database)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,17 @@ class HiddenColumns:
     def how(self, name: str) -> str:
         """In words; empty: it is not hidden."""
         return next((each.replace("_", " ") for each in _LISTS if name in getattr(self, each)), "")
+
+    def shown_by(self, generated: Mapping[str, Collection[str]]) -> str:
+        """Which column would show a hidden one, in words; empty: none. `generated`: by column that the server makes of others, of which."""
+        for name, origins in generated.items():
+            origin = next((each for each in origins if each in self.names), None)
+            if origin is not None and name not in self.names:
+                return (
+                    f"Its column `{name}` is generated from `{origin}`, which is to be {self.how(origin)}, and would show it. Drop that column, or name it in the "
+                    "settings of the dataset, too."
+                )
+        return ""
 
     def digest(self, value: Any) -> str | None:
         """Of a value as the lake would have it: bytes as they are, all else as its text in UTF-8. Null stays null."""

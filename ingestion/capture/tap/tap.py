@@ -57,8 +57,8 @@ class Observer(Protocol):
 
     def table_stopped(self, topic: str, reason: str) -> None: ...
 
-    def table_altered(self, topic: str) -> None:
-        """Its definition may be another one now; rows that come have it by themselves."""
+    def table_altered(self, topic: str) -> str:
+        """Its definition may be another one now; rows that come have it by themselves. Answers why they are not to be captured; empty: they are."""
 
     def written_by_statement(self, transaction: str) -> None:
         """By a session with another binlog_format than ROW. The tables that it names are stopped; those that a view or a trigger has changed are not known."""
@@ -268,7 +268,8 @@ class Tap:
                 return
         if altered.changes and self._transaction is not None:
             self._versions.note_changes(spec.topic, self._transaction.facts.sequence, altered.changes)
-        self._observer.table_altered(spec.topic)
+        if why := self._observer.table_altered(spec.topic):
+            self._stop(spec, why)
 
     def _end_transaction(self, ending: Ending) -> None:
         transaction = self._transaction

@@ -93,7 +93,7 @@ def _decimal(value: Any, type_: Plain, name: str) -> Decimal:
     precision, scale = type_.decimal
     number = Decimal(value)
     exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int) or -exponent > scale or abs(number) >= Decimal(10) ** (precision - scale):
+    if not isinstance(exponent, int) or -exponent > scale or number.copy_abs() >= Decimal(10) ** (precision - scale):
         raise _unfit(value, type_, name)
     return number
 

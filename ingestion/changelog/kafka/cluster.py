@@ -72,7 +72,8 @@ class Cluster:
 
     def offsets_at(self, partitions: Sequence[TopicPartition], at: datetime) -> dict[TopicPartition, int]:
         """An offset of each that no message of this time or a later one lies before."""
-        spec = OffsetSpec.for_timestamp(int(at.timestamp() * 1000))
+        # Kafka takes times before 1970 for words of its own, such as the newest.
+        spec = OffsetSpec.for_timestamp(max(0, int(at.timestamp() * 1000)))
         nexts, offsets = self.nexts(partitions), self._offsets(partitions, spec)
         return {each: offset if offset >= 0 else nexts[each] for each, offset in offsets.items()}
 

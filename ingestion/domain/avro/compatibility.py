@@ -23,7 +23,14 @@ _PROMOTIONS = {
 }  # fmt: skip
 """What was written as the first may be read as the second."""
 MAX_REASONS = 20
+MAX_PAIRS, MAX_PAIRS_OF_ALL = 200_000, 2_000_000
+"""Of types that are compared, with one version and with all that count; a usual schema takes a few for each of its fields. Many types of one short name in
+two unions would be compared each with each."""
 _MAX_NAMED = 5
+
+
+class TooManyPairs(ValueError):
+    """The schemas have more types to be compared than anybody waits for."""
 
 
 class Compatibility(StrEnum):
@@ -81,30 +88,52 @@ class Refusal:
 
 
 def refusals(rule: Compatibility, proposed: Avro, older_ones: Iterable[tuple[int, Avro]]) -> Iterator[Refusal]:
-    """`older_ones`: the versions that count, with their numbers: the newest, or all if the rule is transitive. None: `proposed` may follow."""
+    """`older_ones`: the versions that count, with their numbers: the newest, or all if the rule is transitive. None: `proposed` may follow. Raises TooManyPairs."""
+    budget = _Budget(MAX_PAIRS_OF_ALL)
     for version, older in older_ones:
         if rule.looks_backward:
-            yield from (Refusal(version, problem, True) for problem in incompatibilities(proposed, older))
+            yield from (Refusal(version, problem, True) for problem in _incompatibilities(proposed, older, budget))
         if rule.looks_forward:
-            yield from (Refusal(version, problem, False) for problem in incompatibilities(older, proposed))
+            yield from (Refusal(version, problem, False) for problem in _incompatibilities(older, proposed, budget))
 
 
 def incompatibilities(reader: Avro, writer: Avro) -> tuple[Incompatibility, ...]:
-    """Why what was written by `writer` cannot be read by `reader`, MAX_REASONS at most; none: it can. Raises NotAvro."""
-    return tuple(_Comparison().problems(tree_of(reader), tree_of(writer)))
+    """Why what was written by `writer` cannot be read by `reader`, MAX_REASONS at most; none: it can. Raises NotAvro, TooManyPairs."""
+    return _incompatibilities(reader, writer, _Budget(MAX_PAIRS))
+
+
+def _incompatibilities(reader: Avro, writer: Avro, budget: _Budget) -> tuple[Incompatibility, ...]:
+    comparison = _Comparison(min(budget.left, MAX_PAIRS))
+    problems = tuple(comparison.problems(tree_of(reader), tree_of(writer)))
+    budget.left -= comparison.pairs
+    return problems
+
+
+@dataclass
+class _Budget:
+    """`left`: how many pairs of types may be compared yet."""
+
+    left: int
 
 
 @dataclass
 class _Comparison:
-    """By pair of types what is wrong, with paths from there on; empty while they are compared, as types may hold themselves."""
+    """By pair of types, `most` at most, what is wrong, with paths from there on; empty while they are compared, as types may hold themselves."""
 
+    most: int
     _known: dict[tuple[int, int], list[Incompatibility]] = field(default_factory=dict)
     _branches: dict[int, dict[str, list[Node]]] = field(default_factory=dict)
     """Of unions by name."""
 
+    @property
+    def pairs(self) -> int:
+        return len(self._known)
+
     def problems(self, reader: Node, writer: Node) -> list[Incompatibility]:
         pair = (id(reader), id(writer))
         if pair not in self._known:
+            if self.pairs >= self.most:
+                raise TooManyPairs
             self._known[pair] = []
             self._known[pair] = [*islice(self._compare(reader, writer), MAX_REASONS)]
         return self._known[pair]

@@ -40,7 +40,7 @@ def look_at_proposal(subject_name: str, text: str) -> Proposal:
     try:
         newest = registry.find_version(subject_name)
     except NotFound:
-        registry.require_name(subject_name)
+        registry.require_new_name(subject_name)
         return Proposal(None, None, (), None)
     registered = newest.subject.versions.filter(digest=digest_of(schema)).first()
     problems = () if registered else registry.compatibility_problems(subject_name, text)

@@ -15,6 +15,7 @@ from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog_files import read_newest_gtid
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
+from ingestion.capture.table_checks import read_table_facts
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
 from ingestion.domain.schema import Schema, evolve_schema
@@ -65,6 +66,9 @@ class OpenServer:
         with self.source.at_most(TIMEOUTS.silence):
             definition = read_definition(self.connection, spec.database, spec.table)
             charsets = read_charsets(self.connection)
+            facts = read_table_facts(self.connection, spec.database, spec.table) if spec.hidden else None
+        if facts is not None and (why := spec.hidden.shown_by(facts.generated)):
+            raise NotCaptured(f"The table `{spec.database}.{spec.table}` is not read. {why}")
         return CapturedTable.of(spec, definition, _KnownVersions(topic), charsets)
 
     def captured_cells(self, spec: CaptureSpec, topic: EventTopic) -> CapturedCells:

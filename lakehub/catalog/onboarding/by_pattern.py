@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cached_property
 
 from lakehub.catalog.metadata import MetadataUnavailable, StorageUnreachable
 from lakehub.catalog.models import Connection, DataCenter, Dataset, Feed
@@ -16,6 +18,8 @@ from lakehub.kernel.errors import Refused
 
 MAX_LISTED = 100_000
 """Names that a storage is asked for."""
+MAX_PATTERN = 500
+"""Characters: each of the names that a storage lists is compared with each of the pattern's."""
 _NO_KEY = "The table has no primary key. Give it one, or onboard it alone with a record key that no two rows share."
 
 
@@ -30,13 +34,23 @@ class TablePattern:
             raise Refused.for_fields(
                 {"tables": "Name the tables: a pattern such as `sales_*`, or several with commas."}
             )
+        if len(self.text) > MAX_PATTERN:
+            raise Refused.for_fields(
+                {
+                    "tables": f"The pattern has {len(self.text):,} characters; {MAX_PATTERN} are the most. Onboard the tables in parts, or as a list."
+                }
+            )
 
     @property
     def names(self) -> list[str]:
         return [name for each in self.text.split(",") if (name := each.strip())]
 
     def matches(self, table: str) -> bool:
-        return any(fnmatchcase(table, name) for name in self.names)
+        return any(match(table) for match in self._matches)
+
+    @cached_property
+    def _matches(self) -> list[Callable[[str], object]]:
+        return [re.compile(translate(name)).match for name in dict.fromkeys(self.names)]
 
 
 def requests_by_pattern(

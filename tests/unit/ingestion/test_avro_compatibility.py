@@ -16,6 +16,7 @@ from ingestion.domain.avro.compatibility import (
     MAX_REASONS,
     Compatibility,
     Incompatibility,
+    TooManyPairs,
     incompatibilities,
     refusals,
 )
@@ -227,6 +228,17 @@ def test_many_branches_and_many_reasons_are_compared_in_time_that_grows_with_the
     wide = [{"type": "enum", "name": f"E{number}", "symbols": ["A"]} for number in range(2_000)]
     (reason, *_) = problems("int", wide)
     assert len(reason) < 200
+
+
+def test_types_of_one_short_name_are_not_compared_each_with_each_without_end() -> None:
+    """Of another namespace each, so that none is there twice, and each may read each."""
+    union = [named(f"n{number}.R") | {"fields": []} for number in range(1_000)]
+    assert problems(union[:100], union[:100]) == []
+    with pytest.raises(TooManyPairs):
+        incompatibilities(union, union)
+    versions = [(number, union[:400]) for number in range(1, 100)]
+    with pytest.raises(TooManyPairs):
+        list(refusals(Compatibility.FULL_TRANSITIVE, union[:400], versions))
 
 
 def test_a_refusal_says_of_which_version_and_why() -> None:

@@ -110,3 +110,10 @@ def test_a_common_type_does_not_depend_on_the_order() -> None:
                 forth = common_type(common_type(types[0], types[1]), types[2])
                 assert forth == common_type(types[0], common_type(types[1], types[2]))
                 assert forth == common_type(common_type(types[2], types[1]), types[0])
+
+
+def test_a_name_that_is_there_twice_is_found_in_time_that_grows_with_the_names() -> None:
+    """One message of the size that is read must not keep the tap for hours."""
+    names = ",".join(f'"{number}":0' for number in range(400_000))
+    with pytest.raises(BadMessage, match="has the name `last` twice"):
+        message(None, f'{{{names},"last":0,"last":0}}'.encode())

@@ -120,6 +120,14 @@ def test_a_pattern_of_none_or_of_too_many_is_refused(
     assert why in refused.value.fields["tables"]
 
 
+def test_a_pattern_has_its_bounds() -> None:
+    """Each of a hundred thousand tables is compared with each of its names."""
+    for text in ("a," * 250, "*a" * 250):
+        assert not TablePattern(text).matches("a" * 60 + "b")
+    with pytest.raises(Refused, match="has 502 characters; 500 are the most"):
+        TablePattern("a," * 251)
+
+
 def test_tables_that_are_read_by_a_cursor_are_not_onboarded_so() -> None:
     with pytest.raises(Refused) as refused:
         chosen(make.connection(), "*")

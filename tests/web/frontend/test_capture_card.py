@@ -47,7 +47,14 @@ def test_a_capture_is_told_from_its_beginning_to_its_end(dataset: Dataset, page:
     text = card(page)
     assert "Captured" in text
     assert all(fact in text for fact in (ADDRESS, f"trips.{dataset.pk}", "0-1-17", "none yet"))
-    registry.register(f"trips.{dataset.pk}", json.dumps(subject_schema().avro), team=dataset.team, actor="tap", now=NOW)
+    registry.register(
+        f"trips.{dataset.pk}",
+        json.dumps(subject_schema().avro),
+        team=dataset.team,
+        actor="tap",
+        now=NOW,
+        is_captured=True,
+    )
     assert f'<a href="/schemas/trips.{dataset.pk}">version 1</a>' in card(page)
     TapServer.objects.filter(pk=server.pk).update(error="`log_bin` is OFF <script>")
     assert "Not tapped" in card(page)

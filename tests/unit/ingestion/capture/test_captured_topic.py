@@ -21,6 +21,9 @@ from lakehub.source_topics.broken import BadMessage
 from lakehub.source_topics.cluster import Bounds
 from tests.unit.ingestion.capture.topic_tapping import NOW, ORDERS, TopicTapping
 
+WIDEST = [(f"-{'9' * 38}", "decimal(38,0)"), (f"{'9' * 28}.99", "decimal(30,2)"), (f"0.{'9' * 38}", "decimal(38,38)")]
+"""Of more digits than Python computes with."""
+
 
 def rows(tapping: TopicTapping, key: tuple[str, ...] = ("id",)) -> dict[Any, dict[str, Any]]:
     """By reference keys, whatever the order in the log."""
@@ -229,6 +232,7 @@ def test_several_datasets_of_a_topic_are_read_from_where_the_first_needs_it() ->
         (7.0, "long", 7), (7, "double", 7.0), (2**53, "double", float(2**53)), ("x", "string", "x"), (True, "string", "true"), (1.5, "string", "1.5"),
         (None, "long", None), ([{"a": 1}], "array<struct<a:long,b:string>>", [{"a": 1, "b": None}]), ({"a": 1}, "map<string,long>", {"a": 1}),
         (Decimal("1.5"), "decimal(5,2)", Decimal("1.5")), (3, "decimal(5,2)", Decimal(3)),
+        *((Decimal(text), kind, Decimal(text)) for text, kind in WIDEST),
     ],
 )  # fmt: skip
 def test_a_value_that_fits_its_column_is_taken(value: Any, kind: str, expected: Any) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingestion.capture.binlog import statement_words
 from ingestion.capture.binlog.column_changes import alteration
 from ingestion.capture.binlog.events import Statement
 from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
@@ -134,3 +135,15 @@ def test_no_statement_stops_its_reader(text: str, before: str) -> None:
 def test_which_table_is_altered(sql: str, table: tuple[str, str] | None) -> None:
     altered = alteration(Statement("shop", sql))
     assert (None if altered is None else (altered.database, altered.table)) == table
+
+
+@pytest.mark.parametrize("begin", ["/*!", "/*M!", "/*"])
+def test_comments_that_do_not_end_are_not_followed_to_the_end_of_the_statement_each(begin: str) -> None:
+    assert of(f"/*! TRUNCATE */ t -- {begin * 300_000}") == [Removal(EMPTIED, "shop", "t")]
+
+
+def test_of_a_long_procedure_only_what_it_is_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, token = list[object](), statement_words._Token
+    monkeypatch.setattr(statement_words, "_Token", lambda *parts: (made.append(parts), token(*parts))[1])
+    assert of(f"CREATE PROCEDURE p() BEGIN {'DROP TABLE t;' * 10_000} END") == []
+    assert len(made) < 10

@@ -23,6 +23,11 @@ WHOLE = encoder().encode(change()).value
 Damage = Callable[[bytes], bytes]
 WITH_ROW = event_schema("trips", TRIPS)
 ROW_OF_ITSELF = {"type": "record", "name": "Row", "fields": [{"name": "next", "type": ["null", "Row"]}]}
+ROW_OF_NOTHINGS = {
+    "type": "record",
+    "name": "Row",
+    "fields": [{"name": "n", "type": {"type": "array", "items": {"type": "record", "name": "E", "fields": []}}}],
+}
 DAMAGES: dict[Defect, Damage] = {
     Defect.EMPTY: lambda message: b"",
     Defect.OVERSIZED: lambda message: message + bytes(8 * 2**20),
@@ -82,8 +87,19 @@ def event_message(avro: Any, body: bytes) -> tuple[SubjectSchema, bytes]:
             b"",
         ),
         ({**WITH_ROW, "fields": [WITH_ROW["fields"][0], {"name": "row", "type": "null"}]}, b""),
+        (
+            {**WITH_ROW, "fields": [WITH_ROW["fields"][0], {"name": "row", "type": ROW_OF_NOTHINGS}]},
+            b"\x80\xda\xc4\x13\x00",
+        ),
     ],
-    ids=["itself", "nothing, many times", "a row of itself", "no metadata", "no row"],
+    ids=[
+        "itself",
+        "nothing, many times",
+        "a row of itself",
+        "no metadata",
+        "no row",
+        "records without fields, many times",
+    ],
 )
 def test_a_schema_whose_messages_could_end_their_reader_is_not_read_by(avro: Any, body: bytes) -> None:
     schema, message = event_message(avro, body)

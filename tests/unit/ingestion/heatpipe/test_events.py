@@ -238,3 +238,14 @@ def test_the_key_of_one_instant_is_one_text() -> None:
 
 def test_the_schema_of_an_event_keeps_the_subject() -> None:
     assert event_schema("trips", TRIPS)["subject"] == "trips"
+
+
+@pytest.mark.parametrize("units", [10**38 - 1, 1 - 10**38])
+def test_a_decimal_of_more_digits_than_python_computes_with_is_published_again(units: int) -> None:
+    """Mended events are not written by us."""
+    for scale in (0, 10, 38):
+        columns = Schema.of({"id": "long", "fare": f"decimal(38,{scale})"})
+        sign, digits, _ = Decimal(units).as_tuple()
+        fare, schema = Decimal((sign, digits, -scale)), subject_schema(columns)
+        written = encoder(schema).encode(change({"id": 42, "fare": fare}), mended=Mended("why", b"what"))
+        assert decoder(schema).decode(written.value, POSITION).event.values["fare"] == fare

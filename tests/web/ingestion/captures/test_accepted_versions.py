@@ -59,7 +59,9 @@ def copy(copy: DatasetCopy, settings: Any, tmp_path: Path) -> DatasetCopy:
 
 def register(copy: DatasetCopy, columns: Mapping[str, str], *, now: datetime = NOW) -> SchemaVersion:
     text = json.dumps(event_schema(topic_of(copy.dataset), Schema.of(columns)))
-    return registry.register(topic_of(copy.dataset), text, team=copy.dataset.team, actor="ana", now=now)
+    return registry.register(
+        topic_of(copy.dataset), text, team=copy.dataset.team, actor="ana", now=now, is_captured=True
+    )
 
 
 @dataclass
@@ -198,7 +200,7 @@ def test_a_tap_goes_on_by_the_version_before_one_that_its_table_is_not_like(copy
     assert versions.version_of(topic, Schema.of(FIRST)) == first
     event = event_schema(topic, Schema.of(FIRST))
     event["fields"][1]["type"]["fields"].append({"name": "tip", "type": "long", "default": 0})
-    registry.register(topic, json.dumps(event), team=copy.dataset.team, actor="ana", now=NOW)
+    registry.register(topic, json.dumps(event), team=copy.dataset.team, actor="ana", now=NOW, is_captured=True)
     mended = versions.version_of(topic, Schema.of(FIRST))
     assert (mended.version, mended.row_columns.types) == (4, {**FIRST, "tip": "long"})
     assert mended.has_nullable_columns

@@ -156,7 +156,9 @@ def spec_of(run: JobRun, **fields: Any) -> tuple[JobSpec, dict[str, str]]:
 
 def test_a_job_is_told_of_the_topic_and_of_the_schemas_that_its_messages_may_have(copy: DatasetCopy) -> None:
     topic = topic_of(copy.dataset)
-    registry.register(topic, json.dumps(subject_schema().avro), team=copy.dataset.team, actor="tap", now=NOW)
+    registry.register(
+        topic, json.dumps(subject_schema().avro), team=copy.dataset.team, actor="tap", now=NOW, is_captured=True
+    )
     other = registry.register("other", json.dumps(subject_schema().avro), team=copy.dataset.team, actor="tap", now=NOW)
     spec, secrets = spec_of(JobRun(copy=copy, kind="incremental", due_at=NOW))
     assert spec.source is not None

@@ -194,7 +194,7 @@ def test_what_was_mended_and_published_again_is_not_missed_at_the_source(copy: D
     """Its name in the text of a row makes it none of these."""
     avro = json.dumps(subject_schema().avro)
     team = copy.dataset.team
-    kept = registry.register(topic_of(copy.dataset), avro, team=team, actor="tap", now=NOW)
+    kept = registry.register(topic_of(copy.dataset), avro, team=team, actor="tap", now=NOW, is_captured=True)
     schema = subject_schema_of(kept)
     mended = Encoder(schema, ("id",), MENDED_SOURCE, "", lambda: NOW).encode(change(), mended=Mended("why", b"raw"))
     own = Encoder(schema, ("id",), "mysql://db", "", lambda: NOW).encode(change({**TRIP, "city": MENDED_SOURCE}))

@@ -109,7 +109,7 @@ def test_a_version_is_that_of_the_registry(versions: CapturedVersions) -> None:
 def test_a_subject_with_something_else_in_it_stops_its_table_and_no_other(
     versions: CapturedVersions, text: str
 ) -> None:
-    registry.register(SUBJECT, text, team=versions.team, actor="ana", now=NOW)
+    registry.register(SUBJECT, text, team=versions.team, actor="ana", now=NOW, is_captured=True)
     with pytest.raises(NotCaptured, match=r"Version 1 of the subject 'shop\.trips-value' is not a schema of change"):
         columns(versions, FIRST)
 
@@ -119,7 +119,7 @@ def test_what_people_wrote_of_columns_stays_in_the_versions_of_the_tap(versions:
     subject = capture_of(given.feed(given.dataset("trips"), connection=connection)).topic
     Capture.objects.update(captured_load=1)
     documented = event_schema(subject, Schema.of({"id": "int", "a": "string"}), docs={"a": "The city."})
-    registry.register(subject, json.dumps(documented), team=versions.team, actor="ana", now=NOW)
+    registry.register(subject, json.dumps(documented), team=versions.team, actor="ana", now=NOW, is_captured=True)
     wider = versions.version_of(subject, Schema.of({"id": "int", "a": "string", "b": "int"}))
     assert (wider.version, wider.docs) == (2, {"a": "The city."})
     versions.note_changes(subject, 5, [ColumnChange("a", "city")])

@@ -184,6 +184,17 @@ def test_types_that_name_each_other_in_chains_of_thousands_are_refused(team: Tea
         register(chain("e"), team)
 
 
+def test_a_schema_with_too_many_types_of_one_name_is_refused_and_not_compared_for_minutes(team: Team) -> None:
+    def union(doc: str) -> str:
+        return json.dumps(
+            [{"type": "record", "name": f"n{number}.R", "fields": [], "doc": doc} for number in range(1_000)]
+        )
+
+    register(union(""), team)
+    with pytest.raises(Refused, match="too many to be compared with those of trips-value"):
+        register(union("again"), team)
+
+
 @pytest.mark.parametrize("length", [2_000, 2_001])
 def test_a_reason_has_its_bounds(team: Team, length: int) -> None:
     version = register(record(id="long"), team)
@@ -227,6 +238,18 @@ def test_a_new_subject_belongs_to_the_team_that_registers_it(team: Team) -> None
     assert status == 422
     assert "register it with a token of its team" in body["message"]
     assert not SchemaSubject.objects.filter(name="other").exists()
+
+
+def test_the_subject_of_a_dataset_that_will_be_captured_cannot_be_taken_before(team: Team) -> None:
+    """Its name and its next number can be guessed."""
+    client, path = client_of(team), f"{URL}/subjects/sales.17/versions"
+    status, body = send(client, path, schema=record(id="long"))
+    assert (status, body["error_code"]) == (422, 42201)
+    assert "as the subjects of captured datasets do" in body["message"]
+    assert not SchemaSubject.objects.filter(name="sales.17").exists()
+    registry.register("sales.17", record(id="long"), team=team, actor="tap", now=NOW, is_captured=True)
+    assert send(client, path, schema=record(id="long", x="int"))[0] == 200, "its owners register versions then"
+    assert send(client_of(given.team("pricing")), path, schema=record(id="long"))[0] == 403
 
 
 @pytest.mark.parametrize("scopes", [["schemas:read"], ["schemas:write"]])
