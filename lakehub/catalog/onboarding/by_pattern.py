@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 
-from lakehub.catalog.metadata import MetadataUnavailable, StorageUnreachable
+from lakehub.catalog import ports
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, DataCenter, Dataset, Feed
 from lakehub.catalog.onboarding.along_lineage import dataset_name_of_table
 from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingSelection, OnboardingStatus
+from lakehub.catalog.onboarding.checks import check_lake_columns, check_table_of_capture
+from lakehub.catalog.onboarding.onboard import RESERVED_NAMES
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.catalog.ports import SurveyedTable
 from lakehub.catalog.storages import ServerDatabase, Storage, takes_patterns
+from lakehub.catalog.validation import Problems
 from lakehub.kernel.errors import Refused
 
-MAX_LISTED = 100_000
-"""Names that a storage is asked for."""
 _NO_KEY = "The table has no primary key. Give it one, or onboard it alone with a record key that no two rows share."
 
 
@@ -42,7 +47,7 @@ class TablePattern:
 def requests_by_pattern(
     connection: Connection, pattern: TablePattern, *, team: str, tier: int, data_centers: Sequence[str]
 ) -> OnboardingSelection:
-    """`requests` for what can be onboarded; `lines` for what is already, or has no key. Raises Refused."""
+    """`requests` for what can be onboarded; `lines` for what is already, or cannot be captured. One look at the server. Raises Refused."""
     if not takes_patterns(connection.plugin):
         raise Refused.for_fields(
             {
@@ -50,25 +55,15 @@ def requests_by_pattern(
                 "By a pattern those are onboarded that are captured from a database, with a connection of the plug-in `mysql`."
             }
         )
-    like = OnboardingRequest("", team, tier, connection.name, "", tuple(data_centers) or _only_data_center())
-    taken = set(Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True))
-    requests, lines = list[OnboardingRequest](), list[OnboardingLine]()
     try:
-        storage = connection.storage
-        known = _onboarded(connection, storage)
-        for table in _matching(storage, pattern):
-            name = known.get(table) or dataset_name_of_table(table)
-            if table in known:
-                lines.append(OnboardingLine(name, OnboardingStatus.EXISTS))
-            elif name in taken:
-                why = f"Another dataset has the name `{name}` already, perhaps of the same table by another connection. Onboard `{table}` alone, under another name."
-                lines.append(OnboardingLine(name, OnboardingStatus.REFUSED, {"name": why}))
-            else:
-                taken.add(name)
-                _apply(storage, replace(like, name=name, table=table), requests, lines)
+        known = _onboarded(connection)
+        survey = ports.survey_for_capture(connection.url, partial(_matching, connection.storage, pattern))
     except MetadataUnavailable as problem:
         raise Refused(f"Nothing was onboarded: {problem}") from problem
-    return OnboardingSelection(tuple(requests), tuple(lines))
+    if survey.of_server:
+        raise Refused.for_fields({"connection": " ".join(survey.of_server)})
+    like = OnboardingRequest("", team, tier, connection.name, "", tuple(data_centers) or _only_data_center())
+    return _select(survey.tables, known, like)
 
 
 def _only_data_center() -> tuple[str, ...]:
@@ -77,9 +72,8 @@ def _only_data_center() -> tuple[str, ...]:
     return names if len(names) == 1 else ()
 
 
-def _matching(storage: Storage, pattern: TablePattern) -> Sequence[str]:
-    """Raises Refused where there is none, or too many; MetadataUnavailable."""
-    tables = storage.tables(MAX_LISTED)
+def _matching(storage: Storage, pattern: TablePattern, tables: Sequence[str]) -> Sequence[str]:
+    """Raises Refused where there is none, or too many."""
     matching = [table for table in tables if pattern.matches(table)]
     if not matching:
         raise Refused.for_fields(
@@ -96,26 +90,49 @@ def _matching(storage: Storage, pattern: TablePattern) -> Sequence[str]:
     return matching
 
 
-def _apply(
-    storage: Storage, application: OnboardingRequest, requests: list[OnboardingRequest], lines: list[OnboardingLine]
-) -> None:
-    """Raises StorageUnreachable: no other table of it can be looked at either."""
-    try:
-        key = storage.describe(application.table).primary_key
-    except StorageUnreachable:
-        raise
-    except MetadataUnavailable as problem:
-        lines.append(OnboardingLine(application.name, OnboardingStatus.REFUSED, {"table": str(problem)}))
-        return
-    if key:
-        requests.append(replace(application, primary_key=key))
-    else:
-        lines.append(OnboardingLine(application.name, OnboardingStatus.REFUSED, {"primary_key": _NO_KEY}))
+def _select(
+    tables: Mapping[str, SurveyedTable], known: Mapping[str, str], like: OnboardingRequest
+) -> OnboardingSelection:
+    taken = dict(Dataset.objects.values_list("name", "offboarded_at"))
+    requests, lines = list[OnboardingRequest](), list[OnboardingLine]()
+    for table, surveyed in tables.items():
+        if table in known:
+            lines.append(OnboardingLine(known[table], OnboardingStatus.EXISTS))
+            continue
+        application = replace(like, name=dataset_name_of_table(table), table=table, primary_key=surveyed.primary_key)
+        problems = _problems(application, surveyed, taken)
+        if problems.fields:
+            lines.append(OnboardingLine(application.name, OnboardingStatus.REFUSED, problems.fields))
+        else:
+            taken[application.name] = None
+            requests.append(application)
+    return OnboardingSelection(tuple(requests), tuple(lines))
 
 
-def _onboarded(connection: Connection, storage: Storage) -> dict[str, str]:
-    """The names of datasets by table, as the storage lists it."""
-    place = storage.location()
+def _problems(
+    application: OnboardingRequest, surveyed: SurveyedTable, taken: Mapping[str, datetime | None]
+) -> Problems:
+    """What onboarding it would stop at, as far as the catalogs say it: of the server, and of ours."""
+    problems, name = Problems(), application.name
+    if name in RESERVED_NAMES or name in taken:
+        why = "an address of the REST API" if name in RESERVED_NAMES else "the name of another dataset"
+        left = ", which was off-boarded" if taken.get(name) else ", perhaps of the same table by another connection"
+        problems.add(
+            "name",
+            f"`{name}` is {why}{left if name in taken else ''}. Onboard `{application.table}` alone, under another name.",
+        )
+    if "." in application.table:
+        problems.add("table", f"`{application.table}` has a dot, which would part a database from a table: rename it.")
+    if not application.primary_key:
+        problems.add("primary_key", _NO_KEY)
+    check_lake_columns(problems, application, surveyed.columns)
+    check_table_of_capture(problems, application, surveyed.findings)
+    return problems
+
+
+def _onboarded(connection: Connection) -> dict[str, str]:
+    """The names of datasets by table, as the storage lists it. Raises MetadataUnavailable."""
+    place = connection.storage.location()
     database = f"{place.name}." if isinstance(place, ServerDatabase) else ""
     feeds = Feed.objects.filter(connection=connection, dataset__offboarded_at=None)
     names = feeds.values_list("object", "dataset__name")

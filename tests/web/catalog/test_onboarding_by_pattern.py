@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from lakehub.accounts.models import Role
-from lakehub.catalog.metadata import ColumnMetadata, ColumnType, MetadataUnavailable, StorageUnreachable, TableMetadata
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.catalog.onboarding import by_pattern
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
 from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.catalog.ports import CaptureFindings, CaptureSurvey, SurveyedTable
 from lakehub.catalog.storages.sql.mysql import MySqlStorage
 from lakehub.kernel.errors import Refused
 from tests import factories as make
+from tests.factories import NOW
 
 pytestmark = pytest.mark.django_db
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -31,14 +34,18 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 BULK = "/api/v1/datasets/bulk"
 
 
+def survey_is(monkeypatch: pytest.MonkeyPatch, tables: Mapping[str, SurveyedTable]) -> None:
+    def survey(url: str, choose: Callable[[Sequence[str]], Sequence[str]]) -> CaptureSurvey:
+        return CaptureSurvey({table: tables[table] for table in choose(sorted(tables))})
+
+    monkeypatch.setattr("lakehub.catalog.ports.survey_for_capture", survey)
+
+
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
-    def describe(storage: MySqlStorage, table: str) -> TableMetadata:
-        key = KEYS[table]
-        return TableMetadata(tuple(ColumnMetadata(name, ColumnType.INTEGER) for name in key), key)
-
+    tables = {name: SurveyedTable((*key, "n"), key, CaptureFindings()) for name, key in KEYS.items()}
+    survey_is(monkeypatch, tables)
     monkeypatch.setattr(MySqlStorage, "tables", lambda storage, limit: sorted(KEYS))
-    monkeypatch.setattr(MySqlStorage, "describe", describe)
     make.data_center("dc1")
     return make.connection("shop", "mysql://reader:hunter2@db.example.org:3306/ops", plugin="mysql")
 
@@ -76,31 +83,47 @@ def test_what_is_onboarded_already_is_left_as_it_is(shop: Connection, object_nam
 def test_two_tables_that_would_have_one_name_are_not_one_dataset(
     shop: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MySqlStorage, "tables", lambda storage, limit: ["Sales_old", "sales_old"])
-    monkeypatch.setattr(MySqlStorage, "describe", lambda storage, table: TableMetadata((), ("id",)))
+    plain = SurveyedTable(("id",), ("id",), CaptureFindings())
+    survey_is(monkeypatch, {"Sales_old": plain, "sales_old": plain, "bulk": plain, "gone": plain, "a.b": plain})
+    make.dataset("gone", offboarded_at=NOW)
     selection = chosen(shop, "*")
     assert [request.table for request in selection.requests] == ["Sales_old"]
-    assert [line.result for line in selection.lines] == ["refused"]
+    reasons = {line.name: line.why for line in selection.lines}
+    assert "the name of another dataset, perhaps" in reasons["sales_old"]["name"]
+    assert "an address of the REST API" in reasons["bulk"]["name"]
+    assert "which was off-boarded" in reasons["gone"]["name"]
+    assert "`a.b` has a dot" in reasons["a-b"]["table"]
 
 
-def test_a_table_that_cannot_be_read_is_named_and_a_server_that_is_away_ends_it(
+def test_a_table_that_cannot_be_captured_says_why_before_anybody_confirms(
     shop: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(storage: MySqlStorage, table: str) -> TableMetadata:
-        raise MetadataUnavailable(f"`{table}` cannot be read.")
+    findings = {
+        "log": CaptureFindings(of_table=("`log` is MyISAM.",)),
+        "odd": CaptureFindings(unfit={"place": "`place` is GEOMETRY."}),
+        "at": CaptureFindings(uncertain_keys={"id": "timestamp"}),
+        "names": CaptureFindings(),
+    }
+    columns = {"names": ("id", "a b")}
+    tables = {name: SurveyedTable(columns.get(name, ("id", "place")), ("id",), each) for name, each in findings.items()}
+    survey_is(monkeypatch, tables)
+    selection = chosen(shop, "*")
+    assert selection.requests == ()
+    reasons = {line.name: line.why for line in selection.lines}
+    assert (reasons["log"], reasons["odd"]) == ({"table": "`log` is MyISAM."}, {"table": "`place` is GEOMETRY."})
+    assert "`id` is timestamp in the lake and cannot be a part" in reasons["at"]["primary_key"]
+    assert "`a b`" in reasons["names"]["table"]
 
-    monkeypatch.setattr(MySqlStorage, "describe", refuse)
-    assert [line.why["table"] for line in chosen(shop, "people").lines] == ["`people` cannot be read."]
-    asked = list[str]()
 
-    def fall_silent(storage: MySqlStorage, table: str) -> TableMetadata:
-        asked.append(table)
-        raise StorageUnreachable("Nobody answers at db.example.org.")
-
-    monkeypatch.setattr(MySqlStorage, "describe", fall_silent)
+def test_a_server_that_is_away_or_cannot_be_tapped_ends_it(shop: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    survey = "lakehub.catalog.ports.survey_for_capture"
+    monkeypatch.setattr(survey, Mock(side_effect=MetadataUnavailable("Nobody answers at db.example.org.")))
     with pytest.raises(Refused, match="Nothing was onboarded: Nobody answers"):
         chosen(shop, "*")
-    assert len(asked) == 1
+    monkeypatch.setattr(survey, Mock(return_value=CaptureSurvey({}, ("`binlog_format` is STATEMENT.",))))
+    with pytest.raises(Refused) as refused:
+        chosen(shop, "*")
+    assert refused.value.fields == {"connection": "`binlog_format` is STATEMENT."}
 
 
 @pytest.mark.parametrize(
