@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
@@ -25,7 +25,7 @@ from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
 from lakehub.catalog.onboarding import bulk, onboard
 from lakehub.catalog.onboarding.along_lineage import Direction, requests_along_lineage
 from lakehub.catalog.onboarding.bulk import OnboardingSelection
-from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.onboarding.by_pattern import PatternRequest, requests_by_pattern
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.onboarding.redefine import change_dataset, prepare_change
@@ -281,14 +281,8 @@ def _bulk_selection(request: Request, values: dict[str, Any]) -> OnboardingSelec
 
 def _pattern_selection(request: Request, values: dict[str, Any]) -> OnboardingSelection:
     """The names of the tables are told to those only who may read them."""
-    missing = {name: "With `tables` this is needed." for name in ("connection", "team") if not values[name]}
-    missing |= {"tier": "With `tables` this is needed."} if values["tier"] is None else {}
-    if missing:
-        raise Refused.for_fields(missing)
     require_onboarding(request.user, team=values["team"], connections=[values["connection"]])
-    connection, pattern = find_connection(values["connection"]), TablePattern(values["tables"])
-    facts = {name: values[name] for name in ("team", "tier", "data_centers")}
-    return requests_by_pattern(connection, pattern, **facts)
+    return requests_by_pattern(PatternRequest(**{each.name: values[each.name] for each in fields(PatternRequest)}))
 
 
 def _lineage_selection(values: dict[str, Any]) -> OnboardingSelection:

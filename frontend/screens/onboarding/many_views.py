@@ -15,7 +15,7 @@ from lakehub.accounts.models import Team, User
 from lakehub.accounts.permissions import require, teams_where
 from lakehub.catalog.models import Connection, DataCenter
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, onboard_many
-from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.onboarding.by_pattern import PatternRequest, requests_by_pattern
 from lakehub.catalog.request_permissions import require_onboarding
 from lakehub.catalog.storages import takes_patterns
 from lakehub.kernel.errors import Refused
@@ -50,7 +50,7 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
     if not values.get("tables", "").strip():
         return _page(request, context)
     try:
-        selection = _selection(request.user, connection, values)
+        selection = _selection(request.user, values)
         if request.method != "POST":
             return _page(request, {**context, "selection": selection})
         shown = set(values.getlist("shown"))
@@ -65,16 +65,17 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
     return _page(request, {**context, "lines": _in_order(selection.lines, made)})
 
 
-def _selection(person: User, connection: Connection, values: QueryDict) -> OnboardingSelection:
+def _selection(person: User, values: QueryDict) -> OnboardingSelection:
     """Raises Refused, PermissionDenied."""
-    team, tier = values.get("team", ""), parse_whole_number(values.get("tier", ""))
-    if not Team.objects.filter(name=team).exists():
-        raise Refused.for_fields({"team": "Choose the team that owns them."})
-    if tier not in TIERS:
-        raise Refused.for_fields({"tier": "Choose a tier."})
-    require_onboarding(person, team=team, connections=[connection.name])
-    pattern, centers = TablePattern(values.get("tables", "")), values.getlist("data_centers")
-    return requests_by_pattern(connection, pattern, team=team, tier=tier, data_centers=centers)
+    asked = PatternRequest(
+        connection=values.get("connection", ""),
+        tables=values.get("tables", ""),
+        team=values.get("team", ""),
+        tier=parse_whole_number(values.get("tier", "")),
+        data_centers=values.getlist("data_centers"),
+    )
+    require_onboarding(person, team=asked.team, connections=[asked.connection])
+    return requests_by_pattern(asked)
 
 
 def _in_order(lines: Sequence[OnboardingLine], made: Sequence[OnboardingLine]) -> list[OnboardingLine]:

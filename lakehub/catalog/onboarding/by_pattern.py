@@ -8,9 +8,11 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
 
+from lakehub.accounts.models import Team
 from lakehub.catalog import ports
+from lakehub.catalog.datasets.copies import check_separate_lakes
 from lakehub.catalog.metadata import MetadataUnavailable
-from lakehub.catalog.models import Connection, DataCenter, Dataset, Feed
+from lakehub.catalog.models import TIERS, Connection, DataCenter, Dataset, Feed
 from lakehub.catalog.onboarding.along_lineage import dataset_name_of_table
 from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingSelection, OnboardingStatus
 from lakehub.catalog.onboarding.checks import check_lake_columns, check_table_of_capture
@@ -18,7 +20,7 @@ from lakehub.catalog.onboarding.onboard import RESERVED_NAMES
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.ports import SurveyedTable
 from lakehub.catalog.storages import ServerDatabase, Storage, takes_patterns
-from lakehub.catalog.validation import Problems
+from lakehub.catalog.validation import Problems, find_by_name
 from lakehub.kernel.errors import Refused
 
 _NO_KEY = "The table has no primary key. Give it one, or onboard it alone with a record key that no two rows share."
@@ -44,17 +46,20 @@ class TablePattern:
         return any(fnmatchcase(table, name) for name in self.names)
 
 
-def requests_by_pattern(
-    connection: Connection, pattern: TablePattern, *, team: str, tier: int, data_centers: Sequence[str]
-) -> OnboardingSelection:
+@dataclass(frozen=True)
+class PatternRequest:
+    """What a person or a program says of all tables of a pattern; names, not objects. No data centers: the only one that there is."""
+
+    connection: str
+    tables: str
+    team: str
+    tier: int | None
+    data_centers: Sequence[str] = ()
+
+
+def requests_by_pattern(request: PatternRequest) -> OnboardingSelection:
     """`requests` for what can be onboarded; `lines` for what is already, or cannot be captured. One look at the server. Raises Refused."""
-    if not takes_patterns(connection.plugin):
-        raise Refused.for_fields(
-            {
-                "connection": f"Tables of `{connection.name}` have no primary key that could be read: onboard them one by one, or as a list. "
-                "By a pattern those are onboarded that are captured from a database, with a connection of the plug-in `mysql`."
-            }
-        )
+    connection, pattern, like = _checked(request)
     try:
         known = _onboarded(connection)
         survey = ports.survey_for_capture(connection.url, partial(_matching, connection.storage, pattern))
@@ -62,14 +67,46 @@ def requests_by_pattern(
         raise Refused(f"Nothing was onboarded: {problem}") from problem
     if survey.of_server:
         raise Refused.for_fields({"connection": " ".join(survey.of_server)})
-    like = OnboardingRequest("", team, tier, connection.name, "", tuple(data_centers) or _only_data_center())
     return _select(survey.tables, known, like)
 
 
-def _only_data_center() -> tuple[str, ...]:
+def _checked(request: PatternRequest) -> tuple[Connection, TablePattern, OnboardingRequest]:
+    """What is the same for all of them. Raises Refused, by field."""
+    problems = Problems()
+    connection = None
+    if request.connection:
+        connection = find_by_name(problems, "connection", Connection, request.connection)
+    else:
+        problems.add("connection", "Name the connection whose tables are captured.")
+    if request.team:
+        find_by_name(problems, "team", Team, request.team)
+    else:
+        problems.add("team", "Name the team that owns them.")
+    if request.tier is None or request.tier not in TIERS:
+        problems.add("tier", f"Choose a tier from {TIERS[0]} (highest) to {TIERS[-1]}.")
+    data_centers = [*request.data_centers] or _only_data_center()
+    if not data_centers:
+        problems.add("data_centers", "Name at least one data center.")
+    for name in data_centers:
+        find_by_name(problems, "data_centers", DataCenter, name)
+    check_separate_lakes(problems, data_centers)
+    if connection is not None and not takes_patterns(connection.plugin):
+        problems.add(
+            "connection",
+            f"Tables of `{connection.name}` have no primary key that could be read: onboard them one by one, or as a list. "
+            "By a pattern those are onboarded that are captured from a database, with a connection of the plug-in `mysql`.",
+        )
+    problems.raise_if_any()
+    assert connection is not None
+    assert request.tier is not None  # each missing one is a problem
+    like = OnboardingRequest("", request.team, request.tier, connection.name, "", tuple(data_centers))
+    return connection, TablePattern(request.tables), like
+
+
+def _only_data_center() -> list[str]:
     """None where it has to be said which."""
-    names = tuple(DataCenter.objects.values_list("name", flat=True)[:2])
-    return names if len(names) == 1 else ()
+    names = list(DataCenter.objects.values_list("name", flat=True)[:2])
+    return names if len(names) == 1 else []
 
 
 def _matching(storage: Storage, pattern: TablePattern, tables: Sequence[str]) -> Sequence[str]:
