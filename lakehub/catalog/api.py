@@ -25,7 +25,7 @@ from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
 from lakehub.catalog.onboarding import bulk, onboard
 from lakehub.catalog.onboarding.along_lineage import Direction, requests_along_lineage
 from lakehub.catalog.onboarding.bulk import OnboardingSelection
-from lakehub.catalog.onboarding.by_pattern import PatternRequest, requests_by_pattern
+from lakehub.catalog.onboarding.by_pattern import NotListed, PatternRequest, keep_chosen, requests_by_pattern
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.onboarding.redefine import change_dataset, prepare_change
@@ -196,14 +196,25 @@ class DatasetList(ListAPIView[Dataset]):
 class BulkOnboarding(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=BulkOnboardingSerializer, responses={200: OnboardingLineSerializer(many=True)})
+    @extend_schema(
+        parameters=[CHECK],
+        request=BulkOnboardingSerializer,
+        responses={200: OnboardingLineSerializer(many=True)},
+    )
     def post(self, request: Request) -> Response:
-        """Onboards a list, or everything up or down the lineage of a dataset; a line for each says what became of it."""
+        """Onboards a list, everything up or down the lineage of a dataset, or the tables of a pattern; a line for each says what became of it.
+
+        With `tables`, `?check=1` only says which could be onboarded (`ready`), which are, and why the others cannot be captured.
+        """
         require_in_some_team(request.user, "onboard")
         serializer = BulkOnboardingSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
         done = _bulk_selection(request, values)
+        if request.query_params.get("check") == "1":
+            if not values["tables"]:
+                raise Refused("`check=1` is for `tables`, a pattern: datasets of a list are checked alone.")
+            return Response([OnboardingLineSerializer(line).data for line in done.preview])
         actor, now = request.user.get_username(), wiring.clock.now()
 
         def may(application: OnboardingRequest) -> None:
@@ -272,6 +283,8 @@ def _bulk_selection(request: Request, values: dict[str, Any]) -> OnboardingSelec
     """Raises Refused, PermissionDenied."""
     if [bool(values[name]) for name in ("datasets", "lineage_of", "tables")].count(True) != 1:
         raise Refused("Give `datasets`, a list, `lineage_of`, a name, or `tables`, a pattern: one of the three.")
+    if values["chosen"] is not None and not values["tables"]:
+        raise Refused.for_fields({"chosen": "Give `tables`, the pattern that these tables match."})
     if values["tables"]:
         return _pattern_selection(request, values)
     if values["lineage_of"]:
@@ -282,7 +295,11 @@ def _bulk_selection(request: Request, values: dict[str, Any]) -> OnboardingSelec
 def _pattern_selection(request: Request, values: dict[str, Any]) -> OnboardingSelection:
     """The names of the tables are told to those only who may read them."""
     require_onboarding(request.user, team=values["team"], connections=[values["connection"]])
-    return requests_by_pattern(PatternRequest(**{each.name: values[each.name] for each in fields(PatternRequest)}))
+    selection = requests_by_pattern(PatternRequest(**{each.name: values[each.name] for each in fields(PatternRequest)}))
+    try:
+        return selection if values["chosen"] is None else keep_chosen(selection, values["chosen"])
+    except NotListed as problem:
+        raise serializers.ValidationError({name: [why] for name, why in problem.fields.items()}) from problem
 
 
 def _lineage_selection(values: dict[str, Any]) -> OnboardingSelection:

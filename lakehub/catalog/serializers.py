@@ -322,6 +322,13 @@ class BulkOnboardingSerializer(serializers.Serializer[Any]):
     tables = serializers.CharField(
         max_length=500, default="", allow_blank=True, help_text="Such as `sales_*`, several with commas between."
     )
+    chosen = serializers.ListField(
+        child=serializers.CharField(max_length=500),
+        max_length=MAX_REQUESTS,
+        default=None,
+        allow_null=True,
+        help_text="With `tables`: of those that match, these only. Where one does not match, nothing is onboarded.",
+    )
     connection = serializers.CharField(max_length=63, default="", allow_blank=True)
     data_centers = serializers.ListField(
         child=serializers.CharField(max_length=63), max_length=MAX_COPIES, default=list
@@ -356,9 +363,10 @@ def _error_text(why: Any) -> str:
 
 
 class OnboardingLineSerializer(serializers.Serializer[OnboardingLine]):
-    """What became of one dataset of many: created, exists or refused, and why by field."""
+    """What became of one dataset of many: created, exists or refused, and why by field; `ready`: nothing speaks against it. `table`: of a pattern."""
 
     name = serializers.CharField()
+    table = serializers.CharField()
     result = serializers.ChoiceField([status.value for status in OnboardingStatus])
     why = serializers.DictField(child=serializers.CharField())
     notes = serializers.ListField(child=serializers.CharField())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -23,6 +23,7 @@ from lakehub.catalog.storages import ServerDatabase, Storage, takes_patterns
 from lakehub.catalog.validation import Problems, find_by_name
 from lakehub.kernel.errors import Refused
 
+_MAX_NAMED = 5
 _NO_KEY = "The table has no primary key. Give it one, or onboard it alone with a record key that no two rows share."
 
 
@@ -70,6 +71,25 @@ def requests_by_pattern(request: PatternRequest) -> OnboardingSelection:
     return _select(survey.tables, known, like)
 
 
+class NotListed(Refused):
+    """A table was chosen that is none of those that match."""
+
+
+def keep_chosen(selection: OnboardingSelection, chosen: Collection[str]) -> OnboardingSelection:
+    """`chosen`: tables. What cannot be onboarded says so in its line. Raises NotListed, which names what does not match."""
+    listed = {each.table for each in selection.requests} | {line.table for line in selection.lines}
+    if unlisted := sorted({*chosen} - listed):
+        names = ", ".join(f"`{name[:100]}`" for name in unlisted[:_MAX_NAMED])
+        more = f" and {len(unlisted) - _MAX_NAMED} more" if len(unlisted) > _MAX_NAMED else ""
+        raise NotListed.for_fields(
+            {"chosen": f"Nothing was onboarded: {names}{more} is no table that matches. Look at the list again."}
+        )
+    if not chosen:
+        raise Refused.for_fields({"chosen": "Choose at least one table."})
+    requests = tuple(each for each in selection.requests if each.table in chosen)
+    return OnboardingSelection(requests, tuple(line for line in selection.lines if line.table in chosen))
+
+
 def _checked(request: PatternRequest) -> tuple[Connection, TablePattern, OnboardingRequest]:
     """What is the same for all of them. Raises Refused, by field."""
     problems = Problems()
@@ -110,14 +130,12 @@ def _only_data_center() -> list[str]:
 
 
 def _matching(storage: Storage, pattern: TablePattern, tables: Sequence[str]) -> Sequence[str]:
-    """Raises Refused where there is none, or too many."""
+    """Raises Refused where a name of the pattern matches none, or where there are too many."""
+    for name in pattern.names:
+        if not any(fnmatchcase(table, name) for table in tables):
+            seen = f"The account can see {len(tables):,} tables. {storage.empty_hint}"
+            raise Refused.for_fields({"tables": f"No table matches `{name[:200]}`. {seen}"})
     matching = [table for table in tables if pattern.matches(table)]
-    if not matching:
-        raise Refused.for_fields(
-            {
-                "tables": f"No table matches `{pattern.text[:200]}`. The account can see {len(tables):,} tables. {storage.empty_hint}"
-            }
-        )
     if len(matching) > MAX_REQUESTS:
         raise Refused.for_fields(
             {
@@ -134,12 +152,12 @@ def _select(
     requests, lines = list[OnboardingRequest](), list[OnboardingLine]()
     for table, surveyed in tables.items():
         if table in known:
-            lines.append(OnboardingLine(known[table], OnboardingStatus.EXISTS))
+            lines.append(OnboardingLine(known[table], OnboardingStatus.EXISTS, table=table))
             continue
         application = replace(like, name=dataset_name_of_table(table), table=table, primary_key=surveyed.primary_key)
         problems = _problems(application, surveyed, taken)
         if problems.fields:
-            lines.append(OnboardingLine(application.name, OnboardingStatus.REFUSED, problems.fields))
+            lines.append(OnboardingLine(application.name, OnboardingStatus.REFUSED, problems.fields, table=table))
         else:
             taken[application.name] = None
             requests.append(application)

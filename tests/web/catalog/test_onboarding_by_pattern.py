@@ -131,6 +131,7 @@ def test_a_server_that_is_away_or_cannot_be_tapped_ends_it(shop: Connection, mon
     ("text", "why"),
     [
         ("sale_*", "No table matches `sale_*`. The account can see 5 tables."),
+        ("sales_*, peple", "No table matches `peple`."),
         (" , ", "Name the tables"),
         ("*", "matches 5 tables; at most 4 can be onboarded at once"),
     ],
@@ -196,7 +197,11 @@ def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
     form = {"connection": "shop", "tables": "sales_*", "team": shop.team.name, "tier": "2", "data_centers": ["dc1"]}
     assert 'href="/onboard-tables?connection=shop"' in client.get("/onboarding?connection=shop").content.decode()
     text = client.get("/onboard-tables", form).content.decode()
-    assert all(fact in text for fact in ("2 tables to onboard", "key order_id, line", "has no primary key", "Left out"))
+    assert all(fact in text for fact in ("2 tables to onboard, 1 left out", "key order_id, line", "has no primary key"))
+    for table in ("sales_lines", "sales_orders"):
+        assert f'name="chosen" value="{table}" checked>' in text
+    assert 'type="checkbox" disabled><span class="break">sales_log</span>' in text
+    assert 'value="sales_log"' not in text
     assert not Dataset.objects.exists()
     asked = list[tuple[str, ...]]()
 
@@ -205,16 +210,52 @@ def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
         return [OnboardingLine("sales_lines", OnboardingStatus.REFUSED, {"table": "<b>It</b> is `a view`."})]
 
     monkeypatch.setattr("frontend.screens.onboarding.many_views.onboard_many", onboard)
-    assert all(f'name="shown" value="{table}"' in text for table in ("sales_lines", "sales_orders"))
-    shown = {**form, "shown": ["sales_lines", "people"]}
-    text = client.post("/onboard-tables", shown).content.decode()
-    assert asked == [("sales_lines",)]  # another that has come since, or is not of the pattern, is not onboarded
+    text = client.post("/onboard-tables", {**form, "chosen": ["sales_lines"]}).content.decode()
+    assert asked == [("sales_lines",)]  # another that has come since is not onboarded
     assert (">Result<" in text, "&lt;b&gt;It&lt;/b&gt; is" in text, "<b>It" in text) == (True, True, False)
-    assert "look again" in client.post("/onboard-tables", form).content.decode()
-    for wrong, why in ({"tables": "x"}, "No table matches"), ({"tier": "9"}, "Choose a tier"):
-        answer = client.post("/onboard-tables", {**shown, **wrong})
-        assert (answer.status_code, why in answer.content.decode()) == (422, True)
-    assert len(asked) == 1
+    text = client.post("/onboard-tables", {**form, "chosen": ["sales_log"]}).content.decode()
+    assert (asked[1:], "has no primary key" in text) == ([()], True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"chosen": ["sales_lines", "<i>people"]}, "&lt;i&gt;people</code> is no table that matches"),
+        ({"chosen": []}, "Choose at least one table"),
+        ({"tables": "x", "chosen": ["sales_lines"]}, "No table matches"),
+        ({"tier": "9", "chosen": ["sales_lines"]}, "Choose a tier"),
+    ],
+)
+def test_the_page_onboards_nothing_of_a_form_that_is_wrong(
+    shop: Connection, client: Client, wrong: dict[str, Any], why: str
+) -> None:
+    make.member(person := make.user("ana"), shop.team, Role.OWNER)
+    client.force_login(person)
+    form = {"connection": "shop", "tables": "sales_*", "team": shop.team.name, "tier": "2", "data_centers": ["dc1"]}
+    answer = client.post("/onboard-tables", {**form, **wrong})
+    assert (answer.status_code, why in answer.content.decode()) == (422, True)
+    assert not Dataset.objects.exists()
+
+
+def test_the_api_lists_before_it_onboards_and_refuses_what_is_not_listed(shop: Connection, client: Client) -> None:
+    client.force_login(make.user("root", is_superuser=True))
+    body = {"connection": "shop", "tables": "sales_*", "team": "flight-ops", "tier": 2}
+    listed = client.post(f"{BULK}?check=1", body, content_type="application/json").json()
+    assert [(line["table"], line["result"]) for line in listed] == [
+        ("sales_lines", "ready"),
+        ("sales_orders", "ready"),
+        ("sales_log", "refused"),
+    ]
+    assert "no primary key" in listed[2]["why"]["primary_key"]
+    answer = client.post(BULK, {**body, "chosen": ["sales_orders", "people"]}, content_type="application/json")
+    assert (answer.status_code, "`people` is no table" in answer.json()["error"]["fields"]["chosen"][0]) == (400, True)
+    log = client.post(BULK, {**body, "chosen": ["sales_log"]}, content_type="application/json").json()
+    assert [(line["name"], line["result"]) for line in log] == [("sales_log", "refused")]
+    of_no_pattern: list[dict[str, Any]] = [{"lineage_of": "x", "chosen": ["x"]}, {"datasets": [{}], "chosen": []}]
+    for wrong in of_no_pattern:
+        assert client.post(BULK, wrong, content_type="application/json").status_code == 422
+    assert client.post(f"{BULK}?check=1", {"datasets": [{}]}, content_type="application/json").status_code == 422
+    assert not Dataset.objects.exists()
 
 
 def test_the_page_is_for_owners_of_the_connections_team(shop: Connection, client: Client) -> None:
