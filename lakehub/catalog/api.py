@@ -31,23 +31,18 @@ from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.onboarding.redefine import change_dataset, prepare_change
 from lakehub.catalog.ports import preview_change
 from lakehub.catalog.request_permissions import connections_of_body, require_change, require_onboarding
-from lakehub.catalog.serializers import (
-    BulkOnboardingSerializer,
+from lakehub.catalog.serializers.bulk import BulkOnboardingSerializer, OnboardingLineSerializer, parse_requests
+from lakehub.catalog.serializers.changes import ConsequenceSerializer, ConsequencesSerializer, DatasetChangeSerializer
+from lakehub.catalog.serializers.connections import (
     ConnectionLimitsSerializer,
     ConnectionSerializer,
     ConnectionTestResultSerializer,
     ConnectionTestSerializer,
     ConnectionUrlSerializer,
-    ConsequenceSerializer,
-    ConsequencesSerializer,
     DataCenterSerializer,
-    DatasetChangeSerializer,
-    DatasetSerializer,
-    LineageDaySerializer,
-    OnboardingLineSerializer,
-    OnboardingRequestSerializer,
-    parse_requests,
 )
+from lakehub.catalog.serializers.datasets import DatasetSerializer, LineageDaySerializer
+from lakehub.catalog.serializers.onboarding import OnboardingRequestSerializer
 from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import Refused
 

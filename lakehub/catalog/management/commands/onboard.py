@@ -16,7 +16,7 @@ from lakehub.catalog.onboarding import bulk
 from lakehub.catalog.onboarding.along_lineage import Direction, requests_along_lineage
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
 from lakehub.catalog.onboarding.by_pattern import PatternRequest, requests_by_pattern
-from lakehub.catalog.serializers import parse_requests
+from lakehub.catalog.serializers.bulk import parse_requests
 from lakehub.kernel.errors import NotFound, Refused
 
 
