@@ -43,7 +43,7 @@ from lakehub.catalog.datasets import pausing
 from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.catalog.onboarding.rebuild import accept_fewer_rows, find_rebuild
-from lakehub.catalog.serializers import DatasetSerializer
+from lakehub.catalog.serializers.datasets import DatasetSerializer
 from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import NotFound
 

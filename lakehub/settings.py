@@ -252,6 +252,7 @@ LAKEHUB_PORTS = {
     "catalog.SchemaChangeObserver": "ingestion.lake.schema_changes:raise_schema_changed",
     "catalog.OverridesCheck": "quality.state.sla_overrides:override_problems",
     "catalog.CaptureCheck": "ingestion.captures.checks:capture_findings",
+    "catalog.CaptureSurveyor": "ingestion.captures.survey:survey_database",
     "catalog.IndexNames": "ingestion.spark.indexes:index_names",
     "catalog.RunningJobs": "ingestion.runs.job_runs:running_jobs_held_off",
     "catalog.RetestCopies": "quality.planning.touched_partitions:retest_moved",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.generics import ListAPIView
@@ -72,7 +73,7 @@ class Overrides(ListAPIView[GateOverride]):
     serializer_class = serializers.OverrideSerializer
     queryset = GateOverride.objects.none()
 
-    def get_queryset(self):  # type: ignore[no-untyped-def]  # the stub's return type names a private class
+    def get_queryset(self) -> QuerySet[GateOverride]:
         query_params = self.request.query_params
         return overrides.list_overrides(
             now=wiring.clock.now(), dataset=query_params.get("dataset", ""), ended=query_params.get("ended") == "1"

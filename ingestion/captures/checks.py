@@ -11,7 +11,8 @@ from ingestion.capture.cell_checks import cell_table_problems
 from ingestion.capture.column_checks import uncertain_keys, unfit_columns
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.snapshot.definitions import NoSuchTable, named_table, read_charsets, read_definition
-from ingestion.capture.table_checks import read_table_facts, table_problems
+from ingestion.capture.table_checks import table_problems
+from ingestion.capture.table_facts import read_table_facts
 from ingestion.captures.servers import is_kafka
 from ingestion.changelog import ChangelogError
 from ingestion.changelog.kafka.address import read_address

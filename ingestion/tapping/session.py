@@ -209,20 +209,16 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     begun = beginning(server, stored, look.files, live, places)
     stops |= begun.stops
     stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
+    captured = [each for each in plan if goes_on(each, stops)]
 
     keep_stored_counts(server, plan, None if stored is None else stored.counts, now=parts.clock())
     state = _state(server, begun, stored, plan, stops, arrived.known)
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
-    _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid)
+    _note_begun(server, captured, begun.position.gtid)
     keep_stops(plan, stops, now=parts.clock())
 
-    captured = [each for each in plan if goes_on(each, stops)]
-    tables = {(each.spec.database, each.spec.table) for each in captured}
-    address = replica_address(look.url, server, instance_key=parts.instance_key)
-    stream = BinlogStream(
-        address, begun.position.gtid, lambda database, table: (database, table) in tables, look.charsets
-    )
+    stream = _new_stream(server, captured, look, parts, begun.position.gtid)
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
     told = tuple(dict.fromkeys(waits.values()))
     session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, told)
@@ -245,6 +241,15 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
         stream.close()
         raise
     return session
+
+
+def _new_stream(
+    server: str, captured: Sequence[PlannedCapture], look: ServerLook, parts: TapParts, since: str
+) -> BinlogStream:
+    """Of the tables that are captured; nobody has opened it yet."""
+    tables = {(each.spec.database, each.spec.table) for each in captured}
+    address = replica_address(look.url, server, instance_key=parts.instance_key)
+    return BinlogStream(address, since, lambda database, table: (database, table) in tables, look.charsets)
 
 
 def versions_by_topic(plan: Sequence[PlannedCapture], clock: Callable[[], datetime]) -> VersionsByTopic:

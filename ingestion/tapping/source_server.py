@@ -17,7 +17,8 @@ from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files, read_
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.snapshot.cell_chunks import CellReader
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
-from ingestion.capture.table_checks import read_table_facts, table_problems
+from ingestion.capture.table_checks import table_problems
+from ingestion.capture.table_facts import read_table_facts
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.tapping.beginning import Untappable
 from lakehub.source_databases.engine import CannotOpen, error_text, open_database

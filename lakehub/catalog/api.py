@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
@@ -25,29 +25,24 @@ from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
 from lakehub.catalog.onboarding import bulk, onboard
 from lakehub.catalog.onboarding.along_lineage import Direction, requests_along_lineage
 from lakehub.catalog.onboarding.bulk import OnboardingSelection
-from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.onboarding.by_pattern import NotListed, PatternRequest, keep_chosen, requests_by_pattern
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.onboarding.redefine import change_dataset, prepare_change
 from lakehub.catalog.ports import preview_change
 from lakehub.catalog.request_permissions import connections_of_body, require_change, require_onboarding
-from lakehub.catalog.serializers import (
-    BulkOnboardingSerializer,
+from lakehub.catalog.serializers.bulk import BulkOnboardingSerializer, OnboardingLineSerializer, parse_requests
+from lakehub.catalog.serializers.changes import ConsequenceSerializer, ConsequencesSerializer, DatasetChangeSerializer
+from lakehub.catalog.serializers.connections import (
     ConnectionLimitsSerializer,
     ConnectionSerializer,
     ConnectionTestResultSerializer,
     ConnectionTestSerializer,
     ConnectionUrlSerializer,
-    ConsequenceSerializer,
-    ConsequencesSerializer,
     DataCenterSerializer,
-    DatasetChangeSerializer,
-    DatasetSerializer,
-    LineageDaySerializer,
-    OnboardingLineSerializer,
-    OnboardingRequestSerializer,
-    parse_requests,
 )
+from lakehub.catalog.serializers.datasets import DatasetSerializer, LineageDaySerializer
+from lakehub.catalog.serializers.onboarding import OnboardingRequestSerializer
 from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import Refused
 
@@ -196,14 +191,25 @@ class DatasetList(ListAPIView[Dataset]):
 class BulkOnboarding(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=BulkOnboardingSerializer, responses={200: OnboardingLineSerializer(many=True)})
+    @extend_schema(
+        parameters=[CHECK],
+        request=BulkOnboardingSerializer,
+        responses={200: OnboardingLineSerializer(many=True)},
+    )
     def post(self, request: Request) -> Response:
-        """Onboards a list, or everything up or down the lineage of a dataset; a line for each says what became of it."""
+        """Onboards a list, everything up or down the lineage of a dataset, or the tables of a pattern; a line for each says what became of it.
+
+        With `tables`, `?check=1` only says which could be onboarded (`ready`), which are, and why the others cannot be captured.
+        """
         require_in_some_team(request.user, "onboard")
         serializer = BulkOnboardingSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
         done = _bulk_selection(request, values)
+        if request.query_params.get("check") == "1":
+            if not values["tables"]:
+                raise Refused("`check=1` is for `tables`, a pattern: datasets of a list are checked alone.")
+            return Response([OnboardingLineSerializer(line).data for line in done.preview])
         actor, now = request.user.get_username(), wiring.clock.now()
 
         def may(application: OnboardingRequest) -> None:
@@ -272,6 +278,8 @@ def _bulk_selection(request: Request, values: dict[str, Any]) -> OnboardingSelec
     """Raises Refused, PermissionDenied."""
     if [bool(values[name]) for name in ("datasets", "lineage_of", "tables")].count(True) != 1:
         raise Refused("Give `datasets`, a list, `lineage_of`, a name, or `tables`, a pattern: one of the three.")
+    if values["chosen"] is not None and not values["tables"]:
+        raise Refused.for_fields({"chosen": "Give `tables`, the pattern that these tables match."})
     if values["tables"]:
         return _pattern_selection(request, values)
     if values["lineage_of"]:
@@ -281,14 +289,12 @@ def _bulk_selection(request: Request, values: dict[str, Any]) -> OnboardingSelec
 
 def _pattern_selection(request: Request, values: dict[str, Any]) -> OnboardingSelection:
     """The names of the tables are told to those only who may read them."""
-    missing = {name: "With `tables` this is needed." for name in ("connection", "team") if not values[name]}
-    missing |= {"tier": "With `tables` this is needed."} if values["tier"] is None else {}
-    if missing:
-        raise Refused.for_fields(missing)
     require_onboarding(request.user, team=values["team"], connections=[values["connection"]])
-    connection, pattern = find_connection(values["connection"]), TablePattern(values["tables"])
-    facts = {name: values[name] for name in ("team", "tier", "data_centers")}
-    return requests_by_pattern(connection, pattern, **facts)
+    selection = requests_by_pattern(PatternRequest(**{each.name: values[each.name] for each in fields(PatternRequest)}))
+    try:
+        return selection if values["chosen"] is None else keep_chosen(selection, values["chosen"])
+    except NotListed as problem:
+        raise serializers.ValidationError({name: [why] for name, why in problem.fields.items()}) from problem
 
 
 def _lineage_selection(values: dict[str, Any]) -> OnboardingSelection:

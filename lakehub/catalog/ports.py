@@ -5,7 +5,7 @@ The use cases look it up themselves, so that nothing is written past it whoever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
@@ -106,6 +106,33 @@ class CaptureCheck(Protocol):
 
 def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> CaptureFindings:
     return cast("CaptureCheck", _bound("catalog.CaptureCheck"))(url, table, has_cells=has_cells)
+
+
+@dataclass(frozen=True)
+class SurveyedTable:
+    """The names of its columns and its key as its server has them, and why it cannot be captured."""
+
+    columns: tuple[str, ...]
+    primary_key: tuple[str, ...]
+    findings: CaptureFindings
+
+
+@dataclass(frozen=True)
+class CaptureSurvey:
+    """`of_server`: why no table of it can be captured; none is looked at then."""
+
+    tables: Mapping[str, SurveyedTable]
+    of_server: tuple[str, ...] = ()
+
+
+class CaptureSurveyor(Protocol):
+    """Those tables of a captured database that `choose` takes of all their names, in one look. Raises MetadataUnavailable, and what `choose` raises."""
+
+    def __call__(self, url: str, choose: Callable[[Sequence[str]], Sequence[str]]) -> CaptureSurvey: ...
+
+
+def survey_for_capture(url: str, choose: Callable[[Sequence[str]], Sequence[str]]) -> CaptureSurvey:
+    return cast("CaptureSurveyor", _bound("catalog.CaptureSurveyor"))(url, choose)
 
 
 class SchemaChangeObserver(Protocol):

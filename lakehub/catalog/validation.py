@@ -32,9 +32,13 @@ class Problems:
     def texts(self) -> list[str]:
         return [why for reasons in self._by_field.values() for why in reasons]
 
+    @property
+    def fields(self) -> dict[str, str]:
+        return {name: " ".join(why) for name, why in self._by_field.items()}
+
     def raise_if_any(self) -> None:
         if self._by_field:
-            raise Refused.for_fields({name: " ".join(why) for name, why in self._by_field.items()})
+            raise Refused.for_fields(self.fields)
 
 
 def find_by_name(problems: Problems, name: str, model: type[NamedModel], wanted_name: str) -> NamedModel | None:

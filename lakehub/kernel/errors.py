@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class Refused(ValueError):
     """The input cannot be used; nothing was changed. `fields` says why for each field, so that all are mended at once."""
@@ -11,7 +13,7 @@ class Refused(ValueError):
         self.fields = fields or {}
 
     @classmethod
-    def for_fields(cls, fields: dict[str, str]) -> Refused:
+    def for_fields(cls, fields: dict[str, str]) -> Self:
         return cls(" ".join(fields.values()), fields)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from lakehub.catalog.serializers import SecondsField
+from lakehub.catalog.serializers.fields import SecondsField
 from quality.backtest.draft import DEFAULT_DAYS
 from quality.domain.backtest import PastRun
 

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lakehub.catalog.serializers import SecondsField
+from lakehub.catalog.serializers.fields import SecondsField
 from lakehub.http.instants import InstantField
 from lakehub.kernel.interval import EVERYTHING
 from quality.execution.row_rights import RowRights

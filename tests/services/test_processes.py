@@ -110,32 +110,24 @@ def test_up_serves_embedded_and_ends_with_nothing_left(tmp_path: Path) -> None:
     assert says(log, "web stopped", "worker stopped", "spark stopped", "beat stopped"), log.read_text()
 
 
-def test_jobs_of_spark_come_after_pages_and_changes(tmp_path: Path) -> None:
-    def niceness(name: str) -> int:
-        return os.getpriority(os.PRIO_PROCESS, pid_of(log, name))
-
-    with up(tmp_path) as (url, _, log):
-        wait_until_all_run(url, log)
-        own = os.getpriority(os.PRIO_PROCESS, 0)
-        wait_for(lambda: niceness("spark") == min(19, own + SPARK_NICENESS), log)
-        wait_for(lambda: says(log, "follow started", "tap started"), log)
-        assert {niceness(name) for name in ("web", "worker", "follow", "tap", "beat")} == {own}
-
-
-def test_their_session_comes_after_those_of_the_others(tmp_path: Path) -> None:
+def test_jobs_of_spark_come_after_pages_and_changes_and_so_does_their_session(tmp_path: Path) -> None:
     """Each process is a session of its own, among which the niceness of a process counts for nothing, where a kernel knows that of sessions."""
     has_groups = Path("/proc/self/autogroup").exists()
     own = os.getpriority(os.PRIO_PROCESS, 0)
+    after = min(19, own + SPARK_NICENESS)
 
-    def niceness(name: str) -> int | None:
+    def niceness(name: str) -> tuple[int, int | None]:
+        """Of the process and of its session."""
         group = Path(f"/proc/{pid_of(log, name)}/autogroup")
-        return int(group.read_text().rpartition(" ")[2]) if group.exists() else None
+        of_session = int(group.read_text().rpartition(" ")[2]) if group.exists() else None
+        return os.getpriority(os.PRIO_PROCESS, pid_of(log, name)), of_session
 
     with up(tmp_path) as (url, _, log):
         wait_until_all_run(url, log)
         wait_for(lambda: says(log, "follow started", "tap started"), log)
-        wait_for(lambda: niceness("spark") == (min(19, own + SPARK_NICENESS) if has_groups else None), log)
-        assert {niceness("follow"), niceness("tap")} == {0 if has_groups else None}
+        wait_for(lambda: niceness("spark") == (after, after if has_groups else None), log)
+        assert {niceness(name) for name in ("follow", "tap")} == {(own, 0 if has_groups else None)}
+        assert {niceness(name)[0] for name in ("web", "worker", "beat")} == {own}
 
 
 def test_a_killed_up_leaves_nothing_and_the_next_start_works(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lakehub.accounts.models import Team, User
 from lakehub.accounts.permissions import require, teams_where
 from lakehub.catalog.models import Connection, DataCenter
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, onboard_many
-from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.onboarding.by_pattern import PatternRequest, keep_chosen, requests_by_pattern
 from lakehub.catalog.request_permissions import require_onboarding
 from lakehub.catalog.storages import takes_patterns
 from lakehub.kernel.errors import Refused
@@ -39,7 +39,7 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
             f"Tables of {connection.name} are onboarded one by one: they have no primary key that could be read.",
         )
         return redirect("onboarding")
-    context = {
+    context: dict[str, object] = {
         "connection": connection,
         "teams": teams,
         "tiers": list(TIERS),
@@ -50,31 +50,28 @@ def onboard_tables(request: HttpRequest) -> HttpResponse:
     if not values.get("tables", "").strip():
         return _page(request, context)
     try:
-        selection = _selection(request.user, connection, values)
+        context["selection"] = selection = _selection(request.user, values)
         if request.method != "POST":
-            return _page(request, {**context, "selection": selection})
-        shown = set(values.getlist("shown"))
-        chosen = [each for each in selection.requests if each.table in shown]
-        if not chosen:
-            raise Refused.for_fields(
-                {"tables": "None of the tables that were shown can be onboarded any more: look again."}
-            )
-        made = onboard_many(chosen, actor=request.user.get_username(), now=wiring.clock.now())
+            return _page(request, {**context, "chosen": [each.table for each in selection.requests]})
+        context["chosen"] = values.getlist("chosen")
+        kept = keep_chosen(selection, values.getlist("chosen"))
+        made = onboard_many(kept.requests, actor=request.user.get_username(), now=wiring.clock.now())
     except Refused as refused:
         return _page(request, {**context, "errors": refused.fields or {"tables": str(refused)}}, status=422)
-    return _page(request, {**context, "lines": _in_order(selection.lines, made)})
+    return _page(request, {**context, "selection": None, "lines": _in_order(kept.lines, made)})
 
 
-def _selection(person: User, connection: Connection, values: QueryDict) -> OnboardingSelection:
+def _selection(person: User, values: QueryDict) -> OnboardingSelection:
     """Raises Refused, PermissionDenied."""
-    team, tier = values.get("team", ""), parse_whole_number(values.get("tier", ""))
-    if not Team.objects.filter(name=team).exists():
-        raise Refused.for_fields({"team": "Choose the team that owns them."})
-    if tier not in TIERS:
-        raise Refused.for_fields({"tier": "Choose a tier."})
-    require_onboarding(person, team=team, connections=[connection.name])
-    pattern, centers = TablePattern(values.get("tables", "")), values.getlist("data_centers")
-    return requests_by_pattern(connection, pattern, team=team, tier=tier, data_centers=centers)
+    asked = PatternRequest(
+        connection=values.get("connection", ""),
+        tables=values.get("tables", ""),
+        team=values.get("team", ""),
+        tier=parse_whole_number(values.get("tier", "")),
+        data_centers=values.getlist("data_centers"),
+    )
+    require_onboarding(person, team=asked.team, connections=[asked.connection])
+    return requests_by_pattern(asked)
 
 
 def _in_order(lines: Sequence[OnboardingLine], made: Sequence[OnboardingLine]) -> list[OnboardingLine]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Protocol
 
 from ingestion.capture.binlog.column_changes import Alteration, alteration
@@ -26,19 +25,18 @@ from ingestion.capture.binlog.events import (
 )
 from ingestion.capture.binlog.removals import Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
-from ingestion.capture.null_instead import encode_or_null
 from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
+from ingestion.capture.tap.encoded_table import EncodedTable
 from ingestion.capture.tap.known_tables import RELOAD, KnownTable, why_not_followed
 from ingestion.capture.tap.losses import is_followed, is_of, reason_of_loss
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
-from ingestion.heatpipe.encoder import Encoder, Message
+from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
-from ingestion.heatpipe.unencoded_row import UnencodedRow
 
 MAX_PENDING, MAX_PENDING_BYTES = 10_000, 8 * 2**20
 """Messages that wait for their commit."""
@@ -62,12 +60,6 @@ class Observer(Protocol):
 
     def written_by_statement(self, transaction: str) -> None:
         """By a session with another binlog_format than ROW. The tables that it names are stopped; those that a view or a trigger has changed are not known."""
-
-
-@dataclass
-class _Encoded:
-    table: CapturedRows
-    encoder: Encoder
 
 
 class Tap:
@@ -98,7 +90,7 @@ class Tap:
             self._specs_of[spec.database, spec.table].append(spec)
         self._versions, self._charsets, self._new_encoder, self._observer = versions, charsets, new_encoder, observer
         self._clock, self._monotonic, self._pause, self._committed_at = clock, monotonic, pause, monotonic()
-        self._tables: dict[str, _Encoded] = {}
+        self._tables: dict[str, EncodedTable] = {}
         self._loads = loads = {spec.topic: spec.load for spec in self._specs}
         # What is not captured just now may be again.
         self._stopped = {topic: load for topic, load in start.stopped.items() if loads.get(topic, load) == load}
@@ -318,7 +310,7 @@ class Tap:
         assert transaction is not None
         if table is None:
             return
-        topic, rows = spec.topic, table.table
+        topic, rows = spec.topic, table.rows
         new = event.changes[max(0, transaction.taken[topic] - transaction.seen[topic]) :]
         self._source.add(topic, sum(map(rows.messages_of, new)))
         for number, change in enumerate(event.changes, transaction.seen[topic]):
@@ -327,70 +319,47 @@ class Tap:
         transaction.seen[topic] += len(event.changes)
         transaction.taken[topic] = max(transaction.taken[topic], transaction.seen[topic])
 
-    def _take_row(self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange) -> None:
-        topic = table.table.spec.topic
+    def _take_row(self, table: EncodedTable, transaction: OpenTransaction, number: int, change: RowChange) -> None:
+        topic = table.rows.spec.topic
         try:
-            messages = [Outgoing(topic, *message) for message in self._encoded(table, transaction, number, change)]
+            messages = [Outgoing(topic, *message) for message in table.messages(transaction, number, change)]
         except NotCaptured as problem:
-            self._stop(table.table.spec, str(problem))
+            self._stop(table.rows.spec, str(problem))
             return
         except UnfitEvent as problem:
-            messages = [self._rejected(table.table, transaction.gtid, number, change, problem)]
+            messages = [self._rejected(table, transaction.gtid, number, change, problem)]
         except ValueError as problem:
             unfit = UnfitEvent(Defect.TYPE, f"A value of the row cannot be read: {problem}")
-            messages = [self._rejected(table.table, transaction.gtid, number, change, unfit)]
+            messages = [self._rejected(table, transaction.gtid, number, change, unfit)]
         self._pending += messages
         self._pending_bytes += _bytes_of(messages)
 
     def _rejected(
-        self, rows: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent
+        self, table: EncodedTable, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent
     ) -> Outgoing:
         """One message, whatever the row would have been."""
-        self._source.add(rows.spec.topic, 1 - rows.messages_of(change))
-        row = _put_aside(rows, gtid, number, change, problem)
-        return Outgoing(rows.spec.topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), row.to_json())
+        topic = table.rows.spec.topic
+        self._source.add(topic, 1 - table.rows.messages_of(change))
+        row = table.put_aside(gtid, number, change, problem)
+        return Outgoing(topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), row.to_json())
 
-    def _encoded(
-        self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange
-    ) -> Iterator[Message]:
-        """Raises UnfitEvent, NotCaptured; ValueError for a value that its column cannot have."""
-        rows = table.table
-        events = [*rows.events(transaction.facts, number, change)]
-        if rows.schema is not table.encoder.schema:
-            table.encoder = self._new_encoder(rows)
-        source_column = rows.source_column(change)
-        if rows.spec.required is None:
-            return (table.encoder.encode(event, source_column=source_column) for event in events)
-        misfits, note_of = dict(rows.misfits), partial(_put_aside, rows, transaction.gtid, number, change)
-        return (
-            encode_or_null(
-                table.encoder,
-                event,
-                misfits,
-                note_of,
-                required=rows.spec.required,
-                source_column=source_column,
-            )
-            for event in events
-        )
-
-    def _table_of(self, spec: CaptureSpec, definition: TableMap) -> _Encoded | None:
+    def _table_of(self, spec: CaptureSpec, definition: TableMap) -> EncodedTable | None:
         """By the definition that its rows have now; None: it is stopped."""
         known = self._tables.get(spec.topic)
-        if spec.topic in self._stopped or (known is not None and known.table.definition == definition):
+        if spec.topic in self._stopped or (known is not None and known.rows.definition == definition):
             return None if spec.topic in self._stopped else known
         try:
-            table = captured_rows(spec, definition, self._versions, self._charsets)
+            rows = captured_rows(spec, definition, self._versions, self._charsets)
         except NotCaptured as problem:
             self._stop(spec, str(problem))
             return None
-        known_table = KnownTable.of(spec.load, definition, table.record_key, with_columns=spec.stops_at_narrowing)
+        known_table = KnownTable.of(spec.load, definition, rows.record_key, with_columns=spec.stops_at_narrowing)
         before = self._known.get(spec.topic, known_table)
         if why := why_not_followed(f"`{spec.database}.{spec.table}`", before, known_table):
             self._stop(spec, why)
             return None
         self._known[spec.topic] = known_table
-        self._tables[spec.topic] = _Encoded(table, self._new_encoder(table))
+        self._tables[spec.topic] = EncodedTable(rows, self._new_encoder)
         return self._tables[spec.topic]
 
     def _stop(self, spec: CaptureSpec, reason: str) -> None:
@@ -413,9 +382,3 @@ def _require_domain(position: str, gtid: Gtid) -> None:
             f"The transaction {gtid} is in another GTID domain than {position}, which was captured last. "
             "Write with one `gtid_domain_id`; then load the datasets of this server again."
         )
-
-
-def _put_aside(table: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> UnencodedRow:
-    """With all that it takes to publish the row again when it was mended."""
-    before, after = table.shown(change.before), table.shown(change.after)
-    return UnencodedRow(str(gtid), number, problem.defect, problem.field, str(problem), before, after)

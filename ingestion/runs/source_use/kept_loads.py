@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -50,12 +50,21 @@ class RawChunkPlace:
 
 
 def raw_chunk_places(dataset: Dataset, *, ahead: timedelta) -> list[RawChunkPlace]:
-    """By data center; none where no chunks land. Reads the folders, and asks two queries. `ahead`: of the instance's clock."""
+    """By data center; none where no chunks land. Reads the folders of all copies, and asks two queries. `ahead`: of the instance's clock."""
+    copies = dataset.copies.select_related("data_center", "dataset").order_by("data_center__name")
+    return _places_of(dataset, copies, ahead)
+
+
+def raw_chunk_place(copy: DatasetCopy, *, ahead: timedelta) -> RawChunkPlace | None:
+    """Of one copy: only its folder is read. None where no chunks land."""
+    return next(iter(_places_of(copy.dataset, [copy], ahead)), None)
+
+
+def _places_of(dataset: Dataset, copies: Iterable[DatasetCopy], ahead: timedelta) -> list[RawChunkPlace]:
     if not is_landed_feed(dataset.feed_or_none):
         return []
     bootstraps = JobRun.objects.filter(copy__dataset=dataset, kind=JobKind.BOOTSTRAP).order_by("-pk")
     numbers = {str(key): number for key, number in bootstraps.values_list("key", "pk")[:_MAX_RUNS]}
-    copies = dataset.copies.select_related("data_center", "dataset").order_by("data_center__name")
     return [_place_of(copy, numbers, ahead) for copy in copies]
 
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseProblem
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Now
 
 from ingestion.captures.servers import server_of
@@ -218,12 +218,13 @@ def guidance_of(run: JobRun) -> RunGuidance:
 
 
 def _time_until_paid(connection: Connection) -> timedelta:
-    """By the limit as it is now."""
-    quotas = SourceQuota.objects.filter(server=server_read_by(connection))
-    if not quotas.exists():
+    """By the limit as it is now. Asks one query."""
+    rate = Connection.objects.filter(pk=connection.pk).values("rows_per_s")
+    quotas = SourceQuota.objects.filter(server=server_read_by(connection), paid_until__gt=Now())
+    quota = quotas.annotate(now=Now(), rate=Subquery(rate)).first()
+    if quota is None or quota.rate is None:
         return timedelta()
-    rate = Connection.objects.values_list("rows_per_s", flat=True).filter(pk=connection.pk).first()
-    return timedelta() if rate is None else max(_owed(quotas, rate)[0], timedelta())
+    return _at_rate(quota.paid_until - quota.now, quota.rows_per_s, quota.rate)
 
 
 def _lock(server: str) -> QuerySet[SourceQuota]:
@@ -257,6 +258,9 @@ def _crowded(connection: Connection, own: SourcePlace, taken: list[SourcePlace])
 def _owed(quotas: QuerySet[SourceQuota], rate: int) -> tuple[timedelta, datetime]:
     """How long what was read is still to be paid for; negative: for so long nothing was read. And the database's time."""
     quota = quotas.annotate(now=Now()).get()
-    owed: timedelta = quota.paid_until - quota.now
-    # The rows are what is owed: at another rate they take another time.
-    return owed * quota.rows_per_s / rate if owed > timedelta() else owed, quota.now
+    return _at_rate(quota.paid_until - quota.now, quota.rows_per_s, rate), quota.now
+
+
+def _at_rate(owed: timedelta, rows_per_s: int, rate: int) -> timedelta:
+    """The rows are what is owed: at another rate they take another time."""
+    return owed * rows_per_s / rate if owed > timedelta() else owed

@@ -29,16 +29,20 @@ class OnboardingStatus(StrEnum):
     CREATED = "created"
     EXISTS = "exists"
     REFUSED = "refused"
+    READY = "ready"
+    """Only looked at: nothing speaks against it."""
 
 
 @dataclass(frozen=True)
 class OnboardingLine:
-    """What became of one. `why`: by field, as `onboard_dataset` says it. `notes`: what its rows showed, for people."""
+    """What became of one, or would. `why`: by field, as `onboard_dataset` says it. `notes`: what its rows showed, for people."""
 
     name: str
     result: OnboardingStatus
     why: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    table: str = ""
+    """As its connection lists it, where it was looked for there."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,12 @@ class OnboardingSelection:
 
     requests: tuple[OnboardingRequest, ...]
     lines: tuple[OnboardingLine, ...]
+
+    @property
+    def preview(self) -> list[OnboardingLine]:
+        """A line for each, before anything is onboarded."""
+        ready = [OnboardingLine(each.name, OnboardingStatus.READY, table=each.table) for each in self.requests]
+        return [*ready, *self.lines]
 
 
 def onboard_many(

@@ -135,9 +135,9 @@ def check_hidden(
     check_hidden_columns(problems, application.hidden, used, table, name=application.name, captured=is_captured)
 
 
-def check_lake_columns(problems: Problems, application: OnboardingRequest, table: TableMetadata) -> None:
+def check_lake_columns(problems: Problems, application: OnboardingRequest, columns: Sequence[str]) -> None:
     """The lake's tables have Avro's names: what no job could write is refused, and not loaded in vain."""
-    unfit = names_unfit_for_the_lake(name for name in table.names if name not in application.columns_left_out)
+    unfit = names_unfit_for_the_lake(name for name in columns if name not in application.columns_left_out)
     if application.ingested and unfit:
         remedy = "Load a view that renames them, or monitor the table where it lies."
         problems.add("table", f"{unfit_names_text(unfit)} {remedy}")
@@ -151,9 +151,15 @@ def check_capture(problems: Problems, application: OnboardingRequest, connection
     except MetadataUnavailable as error:
         problems.add("connection", str(error))
         return
-    for name, texts in (("connection", log.of_server), ("table", log.of_table)):
-        for text in texts:
-            problems.add(name, text)
+    for text in log.of_server:
+        problems.add("connection", text)
+    check_table_of_capture(problems, application, log)
+
+
+def check_table_of_capture(problems: Problems, application: OnboardingRequest, log: ports.CaptureFindings) -> None:
+    """`log`: of the table, however many were looked at together."""
+    for text in log.of_table:
+        problems.add("table", text)
     for column, reason in log.unfit.items():
         if column not in application.columns_left_out:
             problems.add("table", reason)

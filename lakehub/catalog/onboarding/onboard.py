@@ -153,7 +153,7 @@ def check_request(
         if before is None or (application.connection, application.table) != (before.connection, before.table):
             evidence = check_keys(problems, application, connection, table)
         proposals = proposals_for(application, connection, table) if before is None else ()
-        check_lake_columns(problems, application, table)
+        check_lake_columns(problems, application, table.names)
         if has_cells(connection.plugin):
             check_cells(problems, application)
         if captured and application.ingested:

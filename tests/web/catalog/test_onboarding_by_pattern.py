@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from lakehub.accounts.models import Role
-from lakehub.catalog.metadata import ColumnMetadata, ColumnType, MetadataUnavailable, StorageUnreachable, TableMetadata
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.catalog.onboarding import by_pattern
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
-from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
+from lakehub.catalog.onboarding.by_pattern import PatternRequest, requests_by_pattern
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.catalog.ports import CaptureFindings, CaptureSurvey, SurveyedTable
 from lakehub.catalog.storages.sql.mysql import MySqlStorage
 from lakehub.kernel.errors import Refused
 from tests import factories as make
+from tests.factories import NOW
 
 pytestmark = pytest.mark.django_db
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -31,21 +35,25 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 BULK = "/api/v1/datasets/bulk"
 
 
+def survey_is(monkeypatch: pytest.MonkeyPatch, tables: Mapping[str, SurveyedTable]) -> None:
+    def survey(url: str, choose: Callable[[Sequence[str]], Sequence[str]]) -> CaptureSurvey:
+        return CaptureSurvey({table: tables[table] for table in choose(sorted(tables))})
+
+    monkeypatch.setattr("lakehub.catalog.ports.survey_for_capture", survey)
+
+
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
-    def describe(storage: MySqlStorage, table: str) -> TableMetadata:
-        key = KEYS[table]
-        return TableMetadata(tuple(ColumnMetadata(name, ColumnType.INTEGER) for name in key), key)
-
+    tables = {name: SurveyedTable((*key, "n"), key, CaptureFindings()) for name, key in KEYS.items()}
+    survey_is(monkeypatch, tables)
     monkeypatch.setattr(MySqlStorage, "tables", lambda storage, limit: sorted(KEYS))
-    monkeypatch.setattr(MySqlStorage, "describe", describe)
     make.data_center("dc1")
     return make.connection("shop", "mysql://reader:hunter2@db.example.org:3306/ops", plugin="mysql")
 
 
 def chosen(connection: Connection, text: str, **fields: Any) -> OnboardingSelection:
     facts = {"team": "flight-ops", "tier": 2, "data_centers": ["dc1"], **fields}
-    return requests_by_pattern(connection, TablePattern(text), **facts)
+    return requests_by_pattern(PatternRequest(connection.name, text, **facts))
 
 
 def test_tables_of_the_pattern_are_chosen_with_the_keys_that_they_have(shop: Connection) -> None:
@@ -76,37 +84,54 @@ def test_what_is_onboarded_already_is_left_as_it_is(shop: Connection, object_nam
 def test_two_tables_that_would_have_one_name_are_not_one_dataset(
     shop: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MySqlStorage, "tables", lambda storage, limit: ["Sales_old", "sales_old"])
-    monkeypatch.setattr(MySqlStorage, "describe", lambda storage, table: TableMetadata((), ("id",)))
+    plain = SurveyedTable(("id",), ("id",), CaptureFindings())
+    survey_is(monkeypatch, {"Sales_old": plain, "sales_old": plain, "bulk": plain, "gone": plain, "a.b": plain})
+    make.dataset("gone", offboarded_at=NOW)
     selection = chosen(shop, "*")
     assert [request.table for request in selection.requests] == ["Sales_old"]
-    assert [line.result for line in selection.lines] == ["refused"]
+    reasons = {line.name: line.why for line in selection.lines}
+    assert "the name of another dataset, perhaps" in reasons["sales_old"]["name"]
+    assert "an address of the REST API" in reasons["bulk"]["name"]
+    assert "which was off-boarded" in reasons["gone"]["name"]
+    assert "`a.b` has a dot" in reasons["a-b"]["table"]
 
 
-def test_a_table_that_cannot_be_read_is_named_and_a_server_that_is_away_ends_it(
+def test_a_table_that_cannot_be_captured_says_why_before_anybody_confirms(
     shop: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(storage: MySqlStorage, table: str) -> TableMetadata:
-        raise MetadataUnavailable(f"`{table}` cannot be read.")
+    findings = {
+        "log": CaptureFindings(of_table=("`log` is MyISAM.",)),
+        "odd": CaptureFindings(unfit={"place": "`place` is GEOMETRY."}),
+        "at": CaptureFindings(uncertain_keys={"id": "timestamp"}),
+        "names": CaptureFindings(),
+    }
+    columns = {"names": ("id", "a b")}
+    tables = {name: SurveyedTable(columns.get(name, ("id", "place")), ("id",), each) for name, each in findings.items()}
+    survey_is(monkeypatch, tables)
+    selection = chosen(shop, "*")
+    assert selection.requests == ()
+    reasons = {line.name: line.why for line in selection.lines}
+    assert (reasons["log"], reasons["odd"]) == ({"table": "`log` is MyISAM."}, {"table": "`place` is GEOMETRY."})
+    assert "`id` is timestamp in the lake and cannot be a part" in reasons["at"]["primary_key"]
+    assert "`a b`" in reasons["names"]["table"]
 
-    monkeypatch.setattr(MySqlStorage, "describe", refuse)
-    assert [line.why["table"] for line in chosen(shop, "people").lines] == ["`people` cannot be read."]
-    asked = list[str]()
 
-    def fall_silent(storage: MySqlStorage, table: str) -> TableMetadata:
-        asked.append(table)
-        raise StorageUnreachable("Nobody answers at db.example.org.")
-
-    monkeypatch.setattr(MySqlStorage, "describe", fall_silent)
+def test_a_server_that_is_away_or_cannot_be_tapped_ends_it(shop: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    survey = "lakehub.catalog.ports.survey_for_capture"
+    monkeypatch.setattr(survey, Mock(side_effect=MetadataUnavailable("Nobody answers at db.example.org.")))
     with pytest.raises(Refused, match="Nothing was onboarded: Nobody answers"):
         chosen(shop, "*")
-    assert len(asked) == 1
+    monkeypatch.setattr(survey, Mock(return_value=CaptureSurvey({}, ("`binlog_format` is STATEMENT.",))))
+    with pytest.raises(Refused) as refused:
+        chosen(shop, "*")
+    assert refused.value.fields == {"connection": "`binlog_format` is STATEMENT."}
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("sale_*", "No table matches `sale_*`. The account can see 5 tables."),
+        ("sales_*, peple", "No table matches `peple`."),
         (" , ", "Name the tables"),
         ("*", "matches 5 tables; at most 4 can be onboarded at once"),
     ],
@@ -153,7 +178,10 @@ def test_only_who_may_read_the_connection_is_told_of_its_tables(shop: Connection
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ({"tables": "*"}, "With `tables` this is needed."),
+        (
+            {"tables": "*"},
+            "Name the connection whose tables are captured. Name the team that owns them. Choose a tier from 0",
+        ),
         ({"tables": "*", "lineage_of": "x"}, "one of the three"),
         ({"tables": "*", "connection": "shpo", "team": "flight-ops", "tier": 1}, "Did you mean `shop`?"),
         ({"tables": "x" * 501}, "500"),
@@ -177,7 +205,11 @@ def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
     form = {"connection": "shop", "tables": "sales_*", "team": shop.team.name, "tier": "2", "data_centers": ["dc1"]}
     assert 'href="/onboard-tables?connection=shop"' in client.get("/onboarding?connection=shop").content.decode()
     text = client.get("/onboard-tables", form).content.decode()
-    assert all(fact in text for fact in ("2 tables to onboard", "key order_id, line", "has no primary key", "Left out"))
+    assert all(fact in text for fact in ("2 tables to onboard, 1 left out", "key order_id, line", "has no primary key"))
+    for table in ("sales_lines", "sales_orders"):
+        assert f'name="chosen" value="{table}" checked>' in text
+    assert 'type="checkbox" disabled><span class="break">sales_log</span>' in text
+    assert 'value="sales_log"' not in text
     assert not Dataset.objects.exists()
     asked = list[tuple[str, ...]]()
 
@@ -186,16 +218,52 @@ def test_the_page_shows_which_and_onboards_them_when_it_is_told_to(
         return [OnboardingLine("sales_lines", OnboardingStatus.REFUSED, {"table": "<b>It</b> is `a view`."})]
 
     monkeypatch.setattr("frontend.screens.onboarding.many_views.onboard_many", onboard)
-    assert all(f'name="shown" value="{table}"' in text for table in ("sales_lines", "sales_orders"))
-    shown = {**form, "shown": ["sales_lines", "people"]}
-    text = client.post("/onboard-tables", shown).content.decode()
-    assert asked == [("sales_lines",)]  # another that has come since, or is not of the pattern, is not onboarded
+    text = client.post("/onboard-tables", {**form, "chosen": ["sales_lines"]}).content.decode()
+    assert asked == [("sales_lines",)]  # another that has come since is not onboarded
     assert (">Result<" in text, "&lt;b&gt;It&lt;/b&gt; is" in text, "<b>It" in text) == (True, True, False)
-    assert "look again" in client.post("/onboard-tables", form).content.decode()
-    for wrong, why in ({"tables": "x"}, "No table matches"), ({"tier": "9"}, "Choose a tier"):
-        answer = client.post("/onboard-tables", {**shown, **wrong})
-        assert (answer.status_code, why in answer.content.decode()) == (422, True)
-    assert len(asked) == 1
+    text = client.post("/onboard-tables", {**form, "chosen": ["sales_log"]}).content.decode()
+    assert (asked[1:], "has no primary key" in text) == ([()], True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"chosen": ["sales_lines", "<i>people"]}, "&lt;i&gt;people</code> is no table that matches"),
+        ({"chosen": []}, "Choose at least one table"),
+        ({"tables": "x", "chosen": ["sales_lines"]}, "No table matches"),
+        ({"tier": "9", "chosen": ["sales_lines"]}, "Choose a tier"),
+    ],
+)
+def test_the_page_onboards_nothing_of_a_form_that_is_wrong(
+    shop: Connection, client: Client, wrong: dict[str, Any], why: str
+) -> None:
+    make.member(person := make.user("ana"), shop.team, Role.OWNER)
+    client.force_login(person)
+    form = {"connection": "shop", "tables": "sales_*", "team": shop.team.name, "tier": "2", "data_centers": ["dc1"]}
+    answer = client.post("/onboard-tables", {**form, **wrong})
+    assert (answer.status_code, why in answer.content.decode()) == (422, True)
+    assert not Dataset.objects.exists()
+
+
+def test_the_api_lists_before_it_onboards_and_refuses_what_is_not_listed(shop: Connection, client: Client) -> None:
+    client.force_login(make.user("root", is_superuser=True))
+    body = {"connection": "shop", "tables": "sales_*", "team": "flight-ops", "tier": 2}
+    listed = client.post(f"{BULK}?check=1", body, content_type="application/json").json()
+    assert [(line["table"], line["result"]) for line in listed] == [
+        ("sales_lines", "ready"),
+        ("sales_orders", "ready"),
+        ("sales_log", "refused"),
+    ]
+    assert "no primary key" in listed[2]["why"]["primary_key"]
+    answer = client.post(BULK, {**body, "chosen": ["sales_orders", "people"]}, content_type="application/json")
+    assert (answer.status_code, "`people` is no table" in answer.json()["error"]["fields"]["chosen"][0]) == (400, True)
+    log = client.post(BULK, {**body, "chosen": ["sales_log"]}, content_type="application/json").json()
+    assert [(line["name"], line["result"]) for line in log] == [("sales_log", "refused")]
+    of_no_pattern: list[dict[str, Any]] = [{"lineage_of": "x", "chosen": ["x"]}, {"datasets": [{}], "chosen": []}]
+    for wrong in of_no_pattern:
+        assert client.post(BULK, wrong, content_type="application/json").status_code == 422
+    assert client.post(f"{BULK}?check=1", {"datasets": [{}]}, content_type="application/json").status_code == 422
+    assert not Dataset.objects.exists()
 
 
 def test_the_page_is_for_owners_of_the_connections_team(shop: Connection, client: Client) -> None:
@@ -234,6 +302,36 @@ def test_it_is_of_databases_that_are_captured(client: Client, plugin: str, url: 
 
 
 def test_the_command_needs_what_tables_do_not_say(shop: Connection) -> None:
-    for arguments in (["--tables", "*"], ["--tables", "*", "--lineage-of", "x"], []):
-        with pytest.raises(CommandError, match=r"--tables also needs|one of the three"):
+    for arguments in (["--tables", "*", "--lineage-of", "x"], []):
+        with pytest.raises(CommandError, match="one of the three"):
             call_command("onboard", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "why"),
+    [
+        ({"tier": "9"}, "tier", "Choose a tier from 0 (highest) to 5."),
+        ({"team": "flight-opps"}, "team", "Did you mean `flight-ops`?"),
+        ({"data_centers": ["dc2"]}, "data_centers", "There is no data center `dc2`."),
+        ({"tables": " , "}, "tables", "Name the tables"),
+    ],
+)
+def test_page_api_and_command_refuse_alike(
+    shop: Connection, client: Client, wrong: dict[str, Any], field: str, why: str
+) -> None:
+    client.force_login(make.user("root", is_superuser=True))
+    said = {"connection": "shop", "tables": "sales_*", "team": "flight-ops", "tier": "2", "data_centers": ["dc1"]}
+    said |= wrong
+    answer = client.post(BULK, said, content_type="application/json")
+    assert (answer.status_code, why in answer.json()["error"]["fields"][field]) == (422, True)
+    if field != "tables":  # the page takes that for a form that nobody has filled in yet
+        page = client.get("/onboard-tables", said)
+        assert (page.status_code, why.replace("`", "") in re.sub(r"</?code.*?>", "", page.content.decode())) == (
+            422,
+            True,
+        )
+    options = {"connection": "--connection", "tables": "--tables", "team": "--team", "tier": "--tier"}
+    arguments = [argument for name, option in options.items() for argument in (option, said[name])]
+    with pytest.raises(CommandError, match=re.escape(why)):
+        call_command("onboard", *arguments, "--data-center", said["data_centers"][0])
+    assert not Dataset.objects.exists()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from ingestion.captures.records import capture_of
 from ingestion.models import JobKind, JobRun, JobState
+from ingestion.runs.job_specs import raw_chunks_uri
+from ingestion.runs.source_use import kept_loads
+from ingestion.spark.tables.timeline import open_storage
 from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.models import Dataset
 from tests import factories as given
@@ -73,7 +78,9 @@ def test_it_shows_where_raw_chunks_lie_and_until_when(page: Client, landed: JobR
 
 def test_a_folder_that_cannot_be_read_says_so(page: Client, landed: JobRun, tmp_path: Path) -> None:
     (tmp_path / "lake" / ".lakehub" / "raw" / "trips" / str(landed.key) / "end.json").write_text("{")
-    assert "The folder cannot be read." in page.get(PAGE).content.decode()
+    text = page.get(PAGE).content.decode()
+    assert "The folder cannot be read." in text
+    assert CHUNKS.findall(text) == [(" disabled", "Their folder cannot be read.")]
     assert page.get(RAW).json()[0]["problem"].startswith("JSONDecodeError")
 
 
@@ -89,12 +96,41 @@ def test_the_table_is_loaded_again(page: Client, landed: JobRun, origin: str, pa
     assert AuditEntry.objects.get(action="bootstrap").detail == {**params, "run": run.pk}
 
 
-def test_chunks_that_are_not_kept_are_neither_offered_nor_loaded(page: Client, trips: Dataset) -> None:
+CHUNKS = re.compile(r'value="chunks"( disabled)?>.*?class="why">(.*?)</span>')
+
+
+def test_chunks_that_are_not_kept_are_shown_with_the_reason_and_not_loaded(page: Client, trips: Dataset) -> None:
     text = page.get(PAGE).content.decode()
-    assert ('value="source"' in text, 'value="chunks"' in text) == (True, False)
+    assert CHUNKS.findall(text) == [(" disabled", "No raw chunks of a whole load are kept in dc1.")]
     text = page.post(AGAIN, {"data_center": "dc1", "origin": "chunks"}, follow=True).content.decode()
     assert "No raw chunks of a whole load of trips are kept in dc1." in text
     assert not JobRun.objects.filter(copy__dataset=trips, kind=JobKind.BOOTSTRAP).exists()
+
+
+def test_each_copy_offers_the_chunks_of_its_own_and_no_other_folder_is_read(
+    page: Client, landed: JobRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = given.copy(landed.copy.dataset, "dc2")
+    read = list[str]()
+
+    def open_counted(uri: str) -> tuple[Any, str]:
+        read.append(uri)
+        return open_storage(uri)
+
+    monkeypatch.setattr(kept_loads, "open_storage", open_counted)
+    texts = {name: page.get(PAGE, {"copy": name}).content.decode() for name in ("dc1", "dc2")}
+    assert read == [raw_chunks_uri(landed.copy), raw_chunks_uri(copy)]
+    assert CHUNKS.findall(texts["dc1"])[0][0] == ""
+    assert CHUNKS.findall(texts["dc2"]) == [(" disabled", "No raw chunks of a whole load are kept in dc2.")]
+    for name, text in texts.items():
+        assert re.findall(r'name="data_center" value="(.*?)"', text) == [name, name]
+        assert ("<select" in text, f'?copy={name}" aria-current="true"' in text) == (False, True)
+    read.clear()
+    answer = page.post(AGAIN, {"data_center": "dc2", "origin": "chunks"}, follow=True).content.decode()
+    assert "No raw chunks of a whole load of trips are kept in dc2." in answer
+    assert not JobRun.objects.filter(copy=copy).exists()
+    assert len(read) == 1
+    assert page.get(PAGE, {"copy": "dc3"}).status_code == 404
 
 
 def test_some_rows_are_read_again_by_keys_that_were_pasted(page: Client, trips: Dataset) -> None:
@@ -133,11 +169,8 @@ def test_a_viewer_sees_it_and_loads_nothing(client: Client, trips: Dataset, land
 
 def test_a_table_that_is_read_by_its_cursor_has_no_chunks_and_no_single_rows(page: Client) -> None:
     text = page.get("/datasets/flights/loads").content.decode()
-    assert ("/datasets/flights/loads/again" in text, 'value="chunks"' in text, "loads/rows" in text) == (
-        True,
-        False,
-        False,
-    )
+    assert ("/datasets/flights/loads/again" in text, "loads/rows" in text) == (True, False)
+    assert CHUNKS.findall(text) == [(" disabled", "Only tables that are captured from a database keep raw chunks.")]
     answer = page.post("/datasets/flights/loads/again", {"data_center": "dc1", "origin": "chunks"}, follow=True)
     assert "No raw chunks of a whole load" in answer.content.decode()
     assert page.get("/api/v1/datasets/flights/raw-chunks").json() == []

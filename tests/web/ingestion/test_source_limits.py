@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
@@ -78,8 +79,6 @@ def test_limits_are_checked_and_audited(copy: DatasetCopy) -> None:
 
 
 def test_without_a_limit_nothing_is_asked(planes: JobRun) -> None:
-    from django.db import connection
-
     with CaptureQueriesContext(connection) as queries:
         assert turn(planes) is None
         source_limits.end_turn(planes, "host:1:a", 1_000)
@@ -229,6 +228,23 @@ def test_a_look_that_read_a_large_table_whole_holds_the_others_up_for_a_minute(p
     crowded = turn(fresh(crews))
     assert crowded is not None
     assert timedelta(seconds=50) < crowded.retry_after <= source_limits.MAX_DEBT
+
+
+def test_whether_a_look_has_to_wait_is_one_query_and_by_the_limit_as_it_is_now(planes: JobRun, crews: JobRun) -> None:
+    limit(rows=1_000)
+    source_limits.end_turn(fresh(planes), "host:1:a", rows=30_000)
+    stale = fresh(crews)
+    with CaptureQueriesContext(connection) as queries:
+        crowded = turn(stale)
+    assert len(queries) == 1
+    assert crowded is not None
+    assert timedelta(seconds=20) < crowded.retry_after <= timedelta(seconds=30)
+    limit(rows=2_000)
+    crowded = turn(stale)
+    assert crowded is not None
+    assert timedelta(seconds=10) < crowded.retry_after <= timedelta(seconds=15)
+    limit(rows=None)
+    assert turn(stale) is None
 
 
 def test_a_job_that_read_too_much_at_once_holds_the_others_up_for_a_minute(planes: JobRun, crews: JobRun) -> None:

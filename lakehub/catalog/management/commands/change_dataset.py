@@ -16,7 +16,7 @@ from lakehub import wiring
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.onboarding.redefine import prepare_change
 from lakehub.catalog.ports import preview_change
-from lakehub.catalog.serializers import DatasetChangeSerializer
+from lakehub.catalog.serializers.changes import DatasetChangeSerializer
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.output.terminal import printable
 

@@ -11,13 +11,12 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog.datasets.connection_change import find_connection
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.onboarding import bulk
 from lakehub.catalog.onboarding.along_lineage import Direction, requests_along_lineage
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
-from lakehub.catalog.onboarding.by_pattern import TablePattern, requests_by_pattern
-from lakehub.catalog.serializers import parse_requests
+from lakehub.catalog.onboarding.by_pattern import PatternRequest, requests_by_pattern
+from lakehub.catalog.serializers.bulk import parse_requests
 from lakehub.kernel.errors import NotFound, Refused
 
 
@@ -78,17 +77,8 @@ def _selection(source: str, options: dict[str, Any]) -> OnboardingSelection:
 
 
 def _by_pattern(options: dict[str, Any]) -> OnboardingSelection:
-    if options["tier"] is None or not (options["team"] and options["connection"]):
-        raise CommandError(
-            "--tables also needs --connection, --team and --tier, and --data-center if there are several."
-        )
-    return requests_by_pattern(
-        find_connection(options["connection"]),
-        TablePattern(options["tables"]),
-        team=options["team"],
-        tier=options["tier"],
-        data_centers=options["data_center"],
-    )
+    facts = {name: options[name] for name in ("connection", "tables", "team", "tier")}
+    return requests_by_pattern(PatternRequest(**facts, data_centers=options["data_center"]))
 
 
 def _along(name: str, options: dict[str, Any]) -> OnboardingSelection:

@@ -27,6 +27,7 @@ from ingestion.capture.binlog.events import (
 from ingestion.capture.source_counts import HourCounts, SourceCounts, news_in
 from ingestion.capture.tap import tap as module
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.capture.tap.encoded_table import EncodedTable
 from ingestion.capture.tap.tap import Tap
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, hour_of
 from lakehub.kernel.cells.cell_tables import CellOptions
@@ -154,13 +155,13 @@ def test_a_message_that_is_dropped_between_the_row_and_the_log_is_counted(
     lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broken on purpose: the encoding loses one, and the tap takes the row for captured."""
-    encoded = Tap._encoded
+    encoded = EncodedTable.messages
 
     def dropping(*args: Any) -> Iterator[Any]:
         messages = [*encoded(*args)]
         return iter(messages if args[-1].after["id"] != 2 else messages[lost:])
 
-    monkeypatch.setattr(Tap, "_encoded", dropping)
+    monkeypatch.setattr(EncodedTable, "messages", dropping)
     update = RowsChanged(TRIPS, [RowChange(row(5), row(2)), RowChange(row(6), row(6, "Kiel"))])
     tapping = Tapping(Server([transaction(1, inserted(TRIPS, row(1))), transaction(2, update)]))
     tapping.run()

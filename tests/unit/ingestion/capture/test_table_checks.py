@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ingestion.capture.table_checks import Cascade, TableFacts, cascades, table_problems
+from ingestion.capture.table_checks import table_problems
+from ingestion.capture.table_facts import Cascade, TableFacts, cascades
 
 PLAIN = TableFacts("shop", "trips", "BASE TABLE", "InnoDB")
 DEFINITION = """CREATE TABLE `trips` (

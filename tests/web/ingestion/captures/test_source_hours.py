@@ -16,7 +16,7 @@ from django.test import Client
 from ingestion.capture.binlog.events import BinlogEvent
 from ingestion.capture.source_counts import HourCounts
 from ingestion.capture.tap.captured_table import CaptureSpec
-from ingestion.capture.tap.tap import Tap
+from ingestion.capture.tap.encoded_table import EncodedTable
 from ingestion.captures.records import topic_of
 from ingestion.captures.servers import captures_by_server
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, ChangelogWriter, Outgoing
@@ -237,13 +237,13 @@ def test_a_message_that_the_tap_drops_is_a_finding(
     copy: DatasetCopy, settings: Any, monkeypatch: pytest.MonkeyPatch, *, is_broken: bool
 ) -> None:
     """From the rows of the binlog to the finding: broken on purpose, between the count of the row and the commit of its message."""
-    encoded = Tap._encoded
+    encoded = EncodedTable.messages
 
     def dropping(*args: Any) -> Iterator[Any]:
         return iter([]) if args[-1].after["id"] == 2 else encoded(*args)
 
     if is_broken:
-        monkeypatch.setattr(Tap, "_encoded", dropping)
+        monkeypatch.setattr(EncodedTable, "messages", dropping)
     topic = topic_of(copy.dataset)
     binlog: list[tuple[BinlogEvent, ...]] = [transaction(n, inserted(TRIPS, row(n))) for n in (1, 2, 3)]
     tapping = Tapping(Server(binlog), log=DatabaseLog())

@@ -1,0 +1,1 @@
+"""How the catalog reads in JSON."""
