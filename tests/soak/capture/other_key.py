@@ -55,8 +55,8 @@ def _restore(standing: CaptureStand, gap: Gap) -> Iterator[str]:
 
 def _is_told() -> bool:
     """With what has happened."""
-    told = Finding.objects.filter(kind="capture_stopped", cleared_at=None, copy__dataset__name=_TABLE.name)
-    return any("primary key" in str(finding.detail) for finding in told)
+    open_ = Finding.objects.filter(kind="capture_stopped", cleared_at=None, copy__dataset__name=_TABLE.name)
+    return any("primary key" in str(finding.detail) for finding in open_)
 
 
 def _load(standing: CaptureStand) -> bool:
