@@ -22,6 +22,8 @@ from tests.soak.capture.stand import CaptureStand
 from tests.soak.capture.tables import TABLE_OF_LARGE
 
 UP_WITHIN_S = 90.0
+CHUNKS_WITHIN_S = 180.0
+"""Loads of other tables may come first."""
 PROCESSES = ("tap", "follow", "spark", "java")
 _OF_LOADS = ("tap", "spark", "java")
 _IN_A_LOAD = "in a load"
@@ -63,7 +65,7 @@ def _kill_process(name: str, standing: CaptureStand) -> None:
 def _kill_in_a_load(name: str, standing: CaptureStand) -> None:
     """When some of its chunks have landed: of the first load, or of another one."""
     load_anew(standing, TABLE_OF_LARGE.name)
-    standing.wait_until(partial(_has_chunks_of_a_load, standing), "chunks have landed", within_s=UP_WITHIN_S)
+    standing.wait_until(partial(_has_chunks_of_a_load, standing), "chunks have landed", within_s=CHUNKS_WITHIN_S)
     _kill_process(name, standing)
 
 
