@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from lakehub.setup.artifacts import PROJECT_ROOT
+from tests.soak.capture.accounting.binlog import Change, parse
 from tests.soak.capture.alterations import LostColumn
-from tests.soak.capture.binlog import Change, parse
 from tests.soak.capture.broken import BREAKS, require_line
 
 WIDTHS = {"riders": 2, "trips": 1}
@@ -58,6 +58,19 @@ def test_keys_of_several_columns_are_texts_and_numbers_without_a_sign() -> None:
 def test_a_transaction_that_has_not_been_committed_never_was(end: str) -> None:
     lines = [*transaction(7, *inserted("1"), end=end), *transaction(8, *inserted("2"))]
     assert parse(lines, WIDTHS) == {"trips": {Change(8, ("2",), False): 1}}
+
+
+def test_a_row_whose_text_is_none_is_put_aside_and_its_key_may_change_with_it() -> None:
+    no_text = "'\xff'"
+    lines = ["### UPDATE `shop`.`trips`", *image("WHERE", "1", "'a'"), *image("SET", "2", no_text)]
+    assert set(parse(transaction(7, *lines), WIDTHS)["trips"]) == {
+        Change(7, ("1",), is_deleted=True, is_put_aside=True),
+        Change(7, ("2",), is_deleted=False, is_put_aside=True),
+    }
+    lines = ["### UPDATE `shop`.`trips`", *image("WHERE", "1", no_text), *image("SET", "1", "'a'")]
+    assert set(parse(transaction(8, *lines), WIDTHS)["trips"]) == {Change(8, ("1",), is_deleted=False)}
+    lines = ["### DELETE FROM `shop`.`trips`", *image("WHERE", "1", no_text)]
+    assert set(parse(transaction(9, *lines), WIDTHS)["trips"]) == {Change(9, ("1",), is_deleted=True)}
 
 
 def test_other_tables_are_left_out() -> None:

@@ -181,7 +181,10 @@ class CapturedTable:
     def shown(self, row: Row | None) -> Mapping[str, Any] | None:
         """For a row that is put aside: the values as they would be captured; one that cannot be read as the decoder hands it over, but for what
         nobody may see."""
-        return None if row is None else {name: self._shown(name, row[name]) for name in self._readers}
+        if row is None:
+            return None
+        # Published again, it is to leave no old value in a column that is gone.
+        return {name: self._shown(name, row[name]) for name in self._readers} | self._gone
 
     def _shown(self, name: str, value: Any) -> Any:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.soak.capture.binlog import Changes, Key
+from tests.soak.capture.accounting.binlog import Changes, Gap, Key, sequence_of
 from tests.soak.capture.source import CapturedSource
 from tests.soak.capture.tables import EMPTIED_TABLE, TABLES, Table
 
@@ -41,15 +41,16 @@ class LostColumn:
 class Alterations:
     """Each returns what it has done."""
 
-    def __init__(self, source: CapturedSource, random: Random) -> None:
-        self._source, self._random, self._number = source, random, 0
+    def __init__(self, source: CapturedSource, random: Random, gaps: Mapping[str, Gap]) -> None:
+        """`gaps`: by table, of those that have another key now."""
+        self._source, self._random, self._gaps, self._number = source, random, gaps, 0
         self.lost: list[LostColumn] = []
         self.loading: set[str] = set()
         """Tables that are loaded in this round."""
 
     @property
     def all(self) -> tuple[Callable[[], str], ...]:
-        return self.add, self.rename, self.drop, self.widen, self.resize, self.truncate
+        return self.add, self.rename, self.drop, self.widen, self.resize, self.truncate, self.remake
 
     def note_load(self, table: str) -> None:
         self.loading.add(table)
@@ -95,6 +96,27 @@ class Alterations:
         self._source.execute(f"TRUNCATE {EMPTIED_TABLE.name}")
         return f"{EMPTIED_TABLE.name} is emptied"
 
+    def remake(self) -> str:
+        """A table that the others find gone for a moment. It has its first columns again, and what it has is written after that."""
+        table = EMPTIED_TABLE
+        if table.name in self._gaps:
+            return ""
+        create, rows = f"CREATE TABLE {table.name} ({table.create})", range(0, table.numbers, 5)
+        statements = self._random.choice(
+            ([f"DROP TABLE {table.name}", create], [create.replace("CREATE", "CREATE OR REPLACE")])
+        )
+        with self._source.session() as cursor:
+            gone, self._source.extra[table.name] = self._source.extra[table.name], {}
+            for statement in statements:
+                cursor.execute(statement)
+            sequence = last_transaction(cursor)
+            cursor.execute(
+                f"INSERT IGNORE INTO {table.name} VALUES {', '.join(f'({table.row(each, self._random)})' for each in rows)}"
+            )
+        is_loaded = table.name in self.loading
+        self.lost += [LostColumn(table.name, name, sequence, {}, is_loaded=is_loaded) for name in gone]
+        return f"{table.name} is made again"
+
     def _of_an_extra_column(self, alter: Callable[[Table, str], str]) -> str:
         columns = [(table, name) for table in TABLES for name in self._source.extra[table.name]]
         return alter(*self._random.choice(columns)) if columns else ""
@@ -128,7 +150,12 @@ class Alterations:
             cursor.execute(f"SELECT {', '.join(table.key)}, {name} FROM {table.name}")
             values = {tuple(map(str, key)): value for *key, value in cursor.fetchall()}
             cursor.execute(statement)
-            cursor.execute("SELECT @@last_gtid")
-            sequence = int(cursor.fetchall()[0][0].rpartition("-")[2])
+            sequence = last_transaction(cursor)
             cursor.execute("UNLOCK TABLES")
         self.lost.append(LostColumn(table.name, name, sequence, values, is_loaded=table.name in self.loading))
+
+
+def last_transaction(cursor: Any) -> int:
+    """The number of the one that this session has made last."""
+    cursor.execute("SELECT @@last_gtid")
+    return sequence_of(cursor.fetchall()[0][0])

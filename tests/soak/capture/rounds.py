@@ -11,15 +11,20 @@ from functools import partial
 from random import Random
 
 from django.db import DatabaseError, connection
+from django.db.models import Sum
 
 from ingestion.captures.changelog import configured_changelog
 from ingestion.changelog import Outgoing
 from ingestion.models import Capture, Commit
-from tests.soak.capture.checks import CHECKS, each_change_is_in_the_log_once, is_all_captured, what_is_left
+from tests.soak.capture.accounting.checks import CHECKS, each_change_is_in_the_log_once, is_all_captured, what_is_left
+from tests.soak.capture.cells import CELLS
 from tests.soak.capture.faults import UP_WITHIN_S, Fault, is_of_loads, load_anew, possible_faults
+from tests.soak.capture.misfits import MISFIT_TABLE, is_loaded, mend_at_source, write_misfits
 from tests.soak.capture.onboarding import onboard_all
+from tests.soak.capture.other_key import replace_key, restore_key
 from tests.soak.capture.stand import CaptureStand
 from tests.soak.capture.tables import TABLES, TABLES_WITH_HISTORY
+from tests.soak.capture.topic import TOPIC
 from tests.soak.report import Round
 from tests.soak.stand.waiting import NotInTime
 
@@ -41,7 +46,7 @@ class Wanted:
 
 
 def play(standing: CaptureStand, wanted: Wanted, random: Random) -> Iterator[Round]:
-    standing.source.create_tables()
+    standing.create(random)
     standing.instance.start()
     try:
         standing.wait_until(standing.instance.is_up, "the instance is up", within_s=UP_WITHIN_S)
@@ -53,17 +58,21 @@ def play(standing: CaptureStand, wanted: Wanted, random: Random) -> Iterator[Rou
 
 
 def _round(standing: CaptureStand, number: int, wanted: Wanted, random: Random) -> Round:
-    before = standing.source.transactions, _commits()
+    before = standing.source.transactions, _commits(), _rejected()
     standing.alterations.loading = {table.name for table in TABLES} if number == 1 else set()
     faults = _faults(possible_faults(standing, wanted.faults), number, random)
     events = _events(standing, wanted.events, random)
-    standing.source.resume()
+    # Otherwise each later change of such a row would be put aside, in all rounds that follow.
+    mend_at_source(standing.source, all_texts=True)
+    standing.resume()
     happened = _make_happen(standing, faults, events, random)
     time.sleep(random.uniform(*WORK_S))
-    standing.source.pause()
+    standing.pause()
+    findings = [*restore_key(standing)]
+    mend_at_source(standing.source, all_texts=False)
     changes = standing.accounts.read_binlog(standing.source.newest())
     standing.alterations.note_written(changes)
-    began, rest_s, findings = time.monotonic(), None, []
+    began, rest_s = time.monotonic(), None
     left: list[str] = []
     try:
         standing.wait_until(partial(_is_at_rest, standing, left), "at rest", within_s=REST_WITHIN_S)
@@ -77,6 +86,7 @@ def _round(standing: CaptureStand, number: int, wanted: Wanted, random: Random) 
         "transactions": standing.source.transactions - before[0],
         "changes": sum(each.total() for each in changes.values()),
         "commits": _commits() - before[1],
+        "rejected": _rejected() - before[2],
     }
     return Round(number, tuple(name for name, _ in faults), happened, rest_s, counts, tuple(findings))
 
@@ -92,6 +102,8 @@ def _faults(possible: list[Fault], number: int, random: Random) -> list[Fault]:
 def _events(standing: CaptureStand, pattern: str, random: Random) -> list[Event]:
     altering: list[Event] = [(alter.__name__, alter) for alter in standing.alterations.all]
     others: list[Event] = [("load", partial(_load, standing, random)), ("repeat", partial(_repeat, standing, random))]
+    others.append(("misfits", partial(_misfits, standing, random)))
+    others.append(("key", partial(replace_key, standing)))
     possible = [event for event in (*altering, *others) if re.search(pattern, event[0])]
     return random.sample(possible, min(len(possible), random.choice((1, 2, 3))))
 
@@ -112,7 +124,13 @@ def _make_happen(standing: CaptureStand, faults: list[Fault], events: list[Event
 
 
 def _load(standing: CaptureStand, random: Random) -> str:
-    return load_anew(standing, random.choice([table for table in TABLES if table.name not in TABLES_WITH_HISTORY]))
+    names = [table.name for table in TABLES if table.name not in TABLES_WITH_HISTORY]
+    return load_anew(standing, random.choice([*names, CELLS, *((TOPIC,) if standing.topic else ())]))
+
+
+def _misfits(standing: CaptureStand, random: Random) -> str:
+    standing.wait_until(partial(is_loaded, MISFIT_TABLE.name), f"{MISFIT_TABLE.name} is loaded", within_s=UP_WITHIN_S)
+    return write_misfits(standing.source, random)
 
 
 def _repeat(standing: CaptureStand, random: Random) -> str:
@@ -142,3 +160,7 @@ def _is_at_rest(standing: CaptureStand, left: list[str]) -> bool:
 
 def _commits() -> int:
     return Commit.objects.count()
+
+
+def _rejected() -> int:
+    return Commit.objects.aggregate(rows=Sum("errors"))["rows"] or 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from random import Random
 from threading import Event, Thread
 from typing import Any
@@ -19,8 +20,8 @@ LARGE = 40_000
 """Rows of one transaction, which the tap takes in parts of 10,000 changes."""
 FIRST_LARGE = 12_000
 """So many of them are there before anything is captured."""
-_HARMLESS = (1205, 1213, 1062, 1054, 1412)
-"""Waited too long for a lock, was the victim of a deadlock, a key that is there; a column that is gone meanwhile, a table that is another one since."""
+_HARMLESS = (1205, 1213, 1062, 1054, 1412, 1146)
+"""Waited too long for a lock, was the victim of a deadlock, a key that is there; a column that is gone meanwhile, a table that is another one since, or gone."""
 
 
 class CapturedSource:
@@ -30,6 +31,8 @@ class CapturedSource:
         self._is_paused, self._is_over = Event(), Event()
         self._idle = [Event() for _ in range(WRITERS)]
         self._is_paused.set()
+        self.guests: list[Callable[[Random], Iterator[str]]] = []
+        """They say the statements of a transaction that changes another table."""
         self.extra: dict[str, dict[str, str]] = {table.name: {} for table in TABLES}
         """By table, the types of columns that it did not have at first: those may be renamed and dropped at any time."""
 
@@ -121,8 +124,7 @@ class CapturedSource:
     def _transaction(self, cursor: Any, random: Random) -> None:
         connection = cursor.connection
         try:
-            table = random.choice(TABLES)
-            statements = [*table.random_statements(random, [*self.extra[table.name]])]
+            statements = self._statements(random)
             for place, statement in enumerate(statements):
                 if place == 1:
                     cursor.execute("SAVEPOINT here")
@@ -139,6 +141,17 @@ class CapturedSource:
             connection.rollback()
         self.transactions += 1
         time.sleep(random.random() * 0.05)
+
+    def _statements(self, random: Random) -> list[str]:
+        """Of one transaction, of a table or of a guest."""
+        changes: list[Callable[[Random], Iterator[str]]] = [
+            *(partial(self._of_table, table) for table in TABLES),
+            *self.guests,
+        ]
+        return [*random.choice(changes)(random)]
+
+    def _of_table(self, table: Table, random: Random) -> Iterator[str]:
+        return table.random_statements(random, [*self.extra[table.name]])
 
     @contextmanager
     def session(

@@ -95,14 +95,14 @@ TRIPS = Table(
         "city": ("varchar(40) CHARACTER SET utf8mb4", "varchar(400) CHARACTER SET utf8mb4"),
         "fare": ("decimal(10,2)", "decimal(12,2)"),
     },
-    options={"on_truncate": "apply"},
+    options={"on_truncate": "apply", "on_drop": "apply"},
 )
 RIDERS = Table(
     "riders",
-    "country char(2), number bigint unsigned, kind enum('a','ü','zz'), tags set('x','y','z'), info json, PRIMARY KEY (country, number)",
+    "country char(2), number bigint unsigned, kind enum('a','ü','zz'), tags set('x','y','z'), info json, note varchar(20) CHARACTER SET greek, PRIMARY KEY (country, number)",
     ("country", "number"),
     lambda n, r: (
-        f"'{'DE' if n % 2 else 'FR'}', {18446744073709551615 - n}, {r.choice(('NULL', 1, 2, 3))}, {r.randrange(8)}, {_json(r)}"
+        f"'{'DE' if n % 2 else 'FR'}', {18446744073709551615 - n}, {r.choice(('NULL', 1, 2, 3))}, {r.randrange(8)}, {_json(r)}, {r.choice(('NULL', chr(39) + 'α' + chr(39)))}"
     ),
     lambda n: f"country = '{'DE' if n % 2 else 'FR'}' AND number = {18446744073709551615 - n}",
     {"kind": lambda r: str(r.choice((1, 2, 3))), "tags": lambda r: str(r.randrange(8)), "info": lambda r: _json(r)},

@@ -61,6 +61,17 @@ def test_a_row_that_does_not_fit_is_put_aside_with_what_it_was() -> None:
     assert rb'"after": {"id": 2, "city": "\udcff"}' in (rejected.value or b"")
 
 
+def test_a_row_that_is_put_aside_says_that_dropped_columns_are_null() -> None:
+    """As each row that is written says it: published again, it leaves no old value in them."""
+    before = table("trips", MappedColumn("fare", ColumnKind.LONG))
+    changes = [transaction(1, inserted(before, row(1, fare=7))), transaction(2, inserted(TRIPS, row(1, "\udcff")))]
+    tapping = Tapping(Server(changes))
+    tapping.versions.keeps = True
+    tapping.run()
+    (rejected,) = (message for message in tapping.log.messages if message.topic == f"trips{ERRORS_SUFFIX}")
+    assert json.loads(rejected.value or b"")["after"] == {"id": 1, "city": "\udcff", "fare": None}
+
+
 def test_columns_are_left_out_hashed_and_masked() -> None:
     wide = table(
         "trips",

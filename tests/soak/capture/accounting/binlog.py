@@ -17,17 +17,34 @@ _GTID = re.compile(r"#\d{6} .*\tGTID \d+-\d+-(\d+)")
 _ROW = re.compile(r"### (INSERT INTO|UPDATE|DELETE FROM) `[^`]+`\.`([^`]+)`")
 _VALUE = re.compile(r"###   @(\d+)=(.*) /\* [A-Z].* \*/")
 _UNSIGNED = re.compile(r"-\d+ \((\d+)\)")
+_NO_TEXT = "='\xff' /* "
+"""The value of tests.soak.capture.misfits, as a byte of the file."""
 
 
 class Change(NamedTuple):
-    """`sequence`: of the transaction. A row whose key changes is two, as in the changelog: the old key is deleted, and the new one is there."""
+    """`sequence`: of the transaction. A row whose key changes is two, as in the changelog: the old key is deleted, and the new one is there.
+    `is_put_aside`: the new row has a value that cannot be read."""
 
     sequence: int
     key: Key
     is_deleted: bool
+    is_put_aside: bool = False
 
 
 Changes = Counter[Change]
+
+
+def sequence_of(gtid: str) -> int:
+    return int(gtid.rpartition("-")[2] or 0)
+
+
+@dataclass
+class Gap:
+    """Of a table whose capture has stopped: changes up to the transaction `upto` were captured, from after `began` on. `is_open`: it was not loaded yet."""
+
+    began: int
+    upto: int
+    is_open: bool = True
 
 
 @dataclass
@@ -43,6 +60,10 @@ class Accounts:
     """By table, changes that were not compared with the changelog yet."""
     read_upto: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     """By topic and partition, the offset of the next message."""
+    gaps: dict[str, Gap] = field(default_factory=dict)
+    """By table, of this round."""
+    cells: set[tuple[str, str, int]] = field(default_factory=set)
+    """That were there when the changelog was compared with them first."""
     repeated: dict[str, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
     """By topic, messages that the rounds have written there once more, and no tap."""
 
@@ -107,9 +128,13 @@ class _Row:
     def __init__(self, statement: str, table: str, width: int) -> None:
         self._statement, self.table, self._width = statement, table, width
         self.images: list[list[str]] = []
+        self._unreadable = 0
+        """The image that has such a value, counted from 1."""
 
     def take_value(self, line: str) -> None:
-        """Only those of the key: they come first."""
+        """Only those of the key, which come first, are kept."""
+        if _NO_TEXT in line:
+            self._unreadable = len(self.images)
         if len(self.images[-1]) < self._width:
             value = _VALUE.match(line)
             if value is None or int(value[1]) != len(self.images[-1]) + 1:
@@ -121,10 +146,11 @@ class _Row:
             return
         before, after = tuple(self.images[0]), tuple(self.images[-1])
         is_deleted, is_inserted = self._statement.startswith("DELETE"), self._statement.startswith("INSERT")
+        is_put_aside = not is_deleted and self._unreadable == len(self.images)
         if is_deleted or (not is_inserted and before != after):
-            yield Change(sequence, before, is_deleted=True)
+            yield Change(sequence, before, True, is_put_aside)
         if not is_deleted:
-            yield Change(sequence, after, is_deleted=False)
+            yield Change(sequence, after, False, is_put_aside)
 
 
 def _plain(value: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
+from django.db.models import QuerySet
 
 from ingestion.models import Capture, Commit, JobKind, JobRun, JobState, TapServer
 from ingestion.positions.places import place_of_copy
@@ -13,12 +14,22 @@ from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Busy, Refused
 from lakehub.kernel.lake_names import OWN_PREFIXES
-from tests.soak.capture.accounts import changelog_is_the_binlog, history_is_the_changelog
+from tests.soak.capture.accounting.accounts import (
+    changelog_is_the_binlog,
+    changelog_is_the_cells,
+    history_is_the_changelog,
+)
+from tests.soak.capture.accounting.error_table import error_table_is_the_log
 from tests.soak.capture.alterations import LostColumn
+from tests.soak.capture.cells import CELL_KEY, CELLS, cells_of, merged
+from tests.soak.capture.misfits import MISFIT_TABLE, publish_again
 from tests.soak.capture.stand import CaptureStand
 from tests.soak.capture.tables import TABLES, Table, comparable
+from tests.soak.capture.topic import TOPIC, TOPIC_KEY
 from tests.soak.checks import lake_files, unbalanced
 
+Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
+"""By key, as they must be in the lake."""
 _SHOWN = 3
 
 
@@ -28,45 +39,69 @@ def what_is_left(standing: CaptureStand) -> Iterator[str]:
         yield "the instance is not up"
         return
     newest = standing.source.newest()
-    for server in TapServer.objects.exclude(position=newest):
+    for server in _servers_behind(newest):
         yield f"the tap is at {server.position}, and the server at {newest} {server.error}"
     for run in JobRun.objects.filter(kind=JobKind.BOOTSTRAP).exclude(
         state__in=(JobState.SUCCEEDED, JobState.CANCELLED)
     ):
         yield f"{run}: {run.error}"
     for table in TABLES:
-        problem = difference(standing, table) or _unread(table)
+        problem = _unread(table.name) or _rejected(table) or difference(standing, table)
+        if problem:
+            yield problem
+    for name, key, rows in _guests(standing):
+        problem = _unread(name) or difference_of(name, (key,), rows(), {})
         if problem:
             yield problem
 
 
-def _unread(table: Table) -> str:
+def _guests(standing: CaptureStand) -> Iterator[tuple[str, str, Callable[[], Rows]]]:
+    """What is captured beside the tables, with its key and its rows."""
+    yield CELLS, CELL_KEY, lambda: merged(cells_of(standing.source))
+    if standing.topic is not None:
+        yield TOPIC, TOPIC_KEY, standing.topic.rows
+
+
+def _unread(table: str) -> str:
     """Messages that change nothing any more are to be read as well."""
     try:
-        place = place_of_copy(DatasetCopy.objects.get(dataset__name=table.name))
+        place = place_of_copy(DatasetCopy.objects.get(dataset__name=table))
     except (Refused, Busy) as problem:
-        return f"{table.name}: {problem}"
-    return "" if place.oldest_at is None else f"{table.name}: {place.waiting} messages wait"
+        return f"{table}: {problem}"
+    return "" if place.oldest_at is None else f"{table}: {place.waiting} messages wait"
+
+
+def _rejected(table: Table) -> str:
+    """Once all is read, what was put aside is published again."""
+    return publish_again() if table is MISFIT_TABLE else ""
 
 
 def is_all_captured(standing: CaptureStand) -> bool:
-    return not TapServer.objects.exclude(position=standing.accounts.newest).exists()
+    return not _servers_behind(standing.accounts.newest).exists()
+
+
+def _servers_behind(newest: str) -> QuerySet[TapServer]:
+    """That have a binlog."""
+    return TapServer.objects.exclude(position=newest).exclude(address__startswith="kafka:")
 
 
 def difference(standing: CaptureStand, table: Table) -> str:
     """Of lake and source; empty: none."""
-    copy = DatasetCopy.objects.get(dataset__name=table.name)
-    in_source, in_lake = standing.source.rows(table), lake_rows(copy.uri)
-    keys = [tuple(row[name] for name in table.key) for row in in_lake]
-    if len(set(keys)) < len(keys):
-        return f"{table.name}: the lake has {len(keys) - len(set(keys))} keys twice"
     lost = standing.alterations.lost_of(table)
+    return difference_of(table.name, table.key, standing.source.rows(table), lost)
+
+
+def difference_of(name: str, key: Sequence[str], in_source: Rows, lost: Mapping[str, LostColumn]) -> str:
+    in_lake = lake_rows(DatasetCopy.objects.get(dataset__name=name).uri)
+    keys = [tuple(row[column] for column in key) for row in in_lake]
+    if len(set(keys)) < len(keys):
+        return f"{name}: the lake has {len(keys) - len(set(keys))} keys twice"
     wrong = [key for key, row in zip(keys, in_lake, strict=True) if not _is_as(in_source.get(key), key, row, lost)]
     lacking = in_source.keys() - set(keys)
     if not wrong and not lacking:
         return ""
     shown = [(key, in_source.get(key)) for key in [*wrong, *lacking][:_SHOWN]]
-    return f"{table.name}: {len(wrong)} rows of the lake are others, {len(lacking)} lack; in the source {shown}"
+    return f"{name}: {len(wrong)} rows of the lake are others, {len(lacking)} lack; in the source {shown}"
 
 
 def _is_as(
@@ -104,7 +139,7 @@ def lake_rows(uri: str) -> list[dict[str, Any]]:
 
 def sums_hold(_standing: CaptureStand) -> Iterator[str]:
     """A commit that only brings columns has read nothing."""
-    yield from unbalanced(Commit.objects.exclude(read=None))
+    yield from unbalanced(Commit.objects.exclude(read=None), may_reject={MISFIT_TABLE.name})
 
 
 def captures_go_on(_standing: CaptureStand) -> Iterator[str]:
@@ -117,8 +152,23 @@ def each_change_is_in_the_log_once(standing: CaptureStand) -> Iterator[str]:
     yield from changelog_is_the_binlog(standing.accounts, standing.folder)
 
 
+def each_cell_is_in_the_log_once(standing: CaptureStand) -> Iterator[str]:
+    yield from changelog_is_the_cells(standing.accounts, cells_of(standing.source))
+
+
+def each_misfit_is_in_the_error_table_once(_standing: CaptureStand) -> Iterator[str]:
+    yield from error_table_is_the_log(MISFIT_TABLE.name)
+
+
 def each_version_is_in_the_history_once(standing: CaptureStand) -> Iterator[str]:
     yield from history_is_the_changelog(standing.folder)
 
 
-CHECKS = (sums_hold, captures_go_on, each_change_is_in_the_log_once, each_version_is_in_the_history_once)
+CHECKS = (
+    sums_hold,
+    captures_go_on,
+    each_change_is_in_the_log_once,
+    each_cell_is_in_the_log_once,
+    each_version_is_in_the_history_once,
+    each_misfit_is_in_the_error_table_once,
+)
