@@ -15,7 +15,7 @@ from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog_files import read_newest_gtid
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
-from ingestion.capture.table_checks import read_table_facts
+from ingestion.capture.table_facts import read_table_facts
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
 from ingestion.domain.schema import Schema, evolve_schema

@@ -16,7 +16,7 @@ from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.catalog.onboarding import by_pattern
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
-from lakehub.catalog.onboarding.by_pattern import PatternRequest, requests_by_pattern
+from lakehub.catalog.onboarding.by_pattern import PatternRequest, TablePattern, requests_by_pattern
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.ports import CaptureFindings, CaptureSurvey, SurveyedTable
 from lakehub.catalog.storages.sql.mysql import MySqlStorage
