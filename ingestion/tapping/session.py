@@ -220,8 +220,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
 
     stream = _new_stream(server, captured, look, parts, begun.position.gtid)
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    told = tuple(dict.fromkeys(waits.values()))
-    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, told)
+    warned = tuple(dict.fromkeys(waits.values()))
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, warned)
     session.tap = Tap(
         stream,
         writer,

@@ -11,7 +11,8 @@ from ingestion.domain.write_races import TableCommit, why_read_again
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.timeline import LakeCommit, Timeline
+from ingestion.spark.tables.commits.lake_commit import LakeCommit
+from ingestion.spark.tables.timeline import Timeline
 
 _MAX_READINGS = 3
 
