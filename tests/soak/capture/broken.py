@@ -69,7 +69,7 @@ BREAKS = (
     Break(
         "misfits: the tap passes over what it cannot read",
         "ingestion/capture/tap/tap.py",
-        "            messages = [self._rejected(table.table, transaction.gtid, number, change, unfit)]",
+        "            messages = [self._rejected(table, transaction.gtid, number, change, unfit)]",
         "            messages = []",
         ("--seed", "64", "--rounds", "1", "--faults", "kill -9 follow", "--events", "misfits"),
         r"the changelog of riders lacks .*put aside",
