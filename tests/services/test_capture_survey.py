@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pymysql
 import pytest
 
-from ingestion.captures.onboarding.checks import capture_findings
-from ingestion.captures.onboarding.survey import survey_database
+from ingestion.captures.checks.single import capture_findings
+from ingestion.captures.checks.survey import survey_database
 from lakehub.catalog.ports import CaptureSurvey
 from tests.services.tapped_server import TappedServer, tapped_server
 
