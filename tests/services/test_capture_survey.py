@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pymysql
 import pytest
 
-from ingestion.captures.checks import capture_findings
-from ingestion.captures.survey import survey_database
+from ingestion.captures.checks.single import capture_findings
+from ingestion.captures.checks.survey import survey_database
 from lakehub.catalog.ports import CaptureSurvey
 from tests.services.tapped_server import TappedServer, tapped_server
 
@@ -38,19 +38,23 @@ def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the driver is told, and each connection."""
-    query, connect, said = pymysql.connections.Connection.query, pymysql.connections.Connection.connect, list[str]()
+    query, connect, asked_of_driver = (
+        pymysql.connections.Connection.query,
+        pymysql.connections.Connection.connect,
+        list[str](),
+    )
 
     def counted_query(self: Any, sql: Any, *arguments: Any, **more: Any) -> Any:
-        said.append(str(sql))
+        asked_of_driver.append(str(sql))
         return query(self, sql, *arguments, **more)
 
     def counted_connect(self: Any, *arguments: Any, **more: Any) -> Any:
-        said.append("CONNECT")
+        asked_of_driver.append("CONNECT")
         return connect(self, *arguments, **more)
 
     monkeypatch.setattr(pymysql.connections.Connection, "query", counted_query)
     monkeypatch.setattr(pymysql.connections.Connection, "connect", counted_connect)
-    return said
+    return asked_of_driver
 
 
 def url_of(server: TappedServer) -> str:

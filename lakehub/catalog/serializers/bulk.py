@@ -68,7 +68,7 @@ def _error_text(why: Any) -> str:
 
 
 class OnboardingLineSerializer(serializers.Serializer[OnboardingLine]):
-    """What became of one dataset of many: created, exists or refused, and why by field; `ready`: nothing speaks against it. `table`: of a pattern."""
+    """What became of one dataset of many: created, exists or refused, and why by field; or ready, where it was only looked at. `table`: of a pattern."""
 
     name = serializers.CharField()
     table = serializers.CharField()

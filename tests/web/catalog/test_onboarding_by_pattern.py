@@ -312,18 +312,22 @@ def test_page_api_and_command_refuse_alike(
     shop: Connection, client: Client, wrong: dict[str, Any], field: str, why: str
 ) -> None:
     client.force_login(make.user("root", is_superuser=True))
-    said = {"connection": "shop", "tables": "sales_*", "team": "flight-ops", "tier": "2", "data_centers": ["dc1"]}
-    said |= wrong
-    answer = client.post(BULK, said, content_type="application/json")
+    form: dict[str, Any] = {
+        "connection": "shop",
+        "tables": "sales_*",
+        "team": "flight-ops",
+        "tier": "2",
+        "data_centers": ["dc1"],
+    }
+    form |= wrong
+    answer = client.post(BULK, form, content_type="application/json")
     assert (answer.status_code, why in answer.json()["error"]["fields"][field]) == (422, True)
     if field != "tables":  # the page takes that for a form that nobody has filled in yet
-        page = client.get("/onboard-tables", said)
-        assert (page.status_code, why.replace("`", "") in re.sub(r"</?code.*?>", "", page.content.decode())) == (
-            422,
-            True,
-        )
+        page = client.get("/onboard-tables", form)
+        text = re.sub(r"</?code.*?>", "", page.content.decode())
+        assert (page.status_code, why.replace("`", "") in text) == (422, True)
     options = {"connection": "--connection", "tables": "--tables", "team": "--team", "tier": "--tier"}
-    arguments = [argument for name, option in options.items() for argument in (option, said[name])]
+    arguments = [argument for name, option in options.items() for argument in (option, form[name])]
     with pytest.raises(CommandError, match=re.escape(why)):
-        call_command("onboard", *arguments, "--data-center", said["data_centers"][0])
+        call_command("onboard", *arguments, "--data-center", form["data_centers"][0])
     assert not Dataset.objects.exists()

@@ -8,7 +8,7 @@ import pytest
 
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.captures.beginning import why_load_waits
-from ingestion.captures.checks import capture_findings
+from ingestion.captures.checks.single import capture_findings
 from ingestion.captures.records import capture_of, topic_of
 from ingestion.captures.servers import captures_by_server, server_of
 from ingestion.models import Capture, JobRun
