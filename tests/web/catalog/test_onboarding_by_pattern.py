@@ -304,6 +304,7 @@ def test_the_command_needs_what_tables_do_not_say(shop: Connection) -> None:
     [
         ({"tier": "9"}, "tier", "Choose a tier from 0 (highest) to 5."),
         ({"team": "flight-opps"}, "team", "Did you mean `flight-ops`?"),
+        ({"team": ""}, "team", "Name the team that owns them."),
         ({"data_centers": ["dc2"]}, "data_centers", "There is no data center `dc2`."),
         ({"tables": " , "}, "tables", "Name the tables"),
     ],
