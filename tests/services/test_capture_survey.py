@@ -38,19 +38,23 @@ def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the driver is told, and each connection."""
-    query, connect, queries = pymysql.connections.Connection.query, pymysql.connections.Connection.connect, list[str]()
+    query, connect, asked_of_driver = (
+        pymysql.connections.Connection.query,
+        pymysql.connections.Connection.connect,
+        list[str](),
+    )
 
     def counted_query(self: Any, sql: Any, *arguments: Any, **more: Any) -> Any:
-        queries.append(str(sql))
+        asked_of_driver.append(str(sql))
         return query(self, sql, *arguments, **more)
 
     def counted_connect(self: Any, *arguments: Any, **more: Any) -> Any:
-        queries.append("CONNECT")
+        asked_of_driver.append("CONNECT")
         return connect(self, *arguments, **more)
 
     monkeypatch.setattr(pymysql.connections.Connection, "query", counted_query)
     monkeypatch.setattr(pymysql.connections.Connection, "connect", counted_connect)
-    return queries
+    return asked_of_driver
 
 
 def url_of(server: TappedServer) -> str:

@@ -12,8 +12,8 @@ import pytest
 
 from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.captures.beginning import why_load_waits
-from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.checks.single import capture_findings
+from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.records import begin_load, topic_of
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN
 from ingestion.models import Capture, Finding, JobRun

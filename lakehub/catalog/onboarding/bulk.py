@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
@@ -42,7 +42,7 @@ class OnboardingLine:
     why: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     table: str = ""
-    """As its connection lists it, where it was looked for there."""
+    """Of the connection; empty where the application could not be read."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def onboard_many(
     if any(line.result is OnboardingStatus.CREATED for line in lines.values()):
         with transaction.atomic():
             rebuild_edges(source=LINEAGE_SOURCE, now=now)
-    return [lines[id(application)] for application in applications]
+    return [replace(lines[id(application)], table=application.table) for application in applications]
 
 
 def _onboard_alone(

@@ -32,7 +32,7 @@ class BulkOnboardingSerializer(serializers.Serializer[Any]):
         help_text="Such as `sales_*`, several with commas between.",
     )
     chosen = serializers.ListField(
-        child=serializers.CharField(max_length=500),
+        child=serializers.CharField(max_length=500, trim_whitespace=False),
         max_length=MAX_REQUESTS,
         default=None,
         allow_null=True,
@@ -72,7 +72,7 @@ def _error_text(why: Any) -> str:
 
 
 class OnboardingLineSerializer(serializers.Serializer[OnboardingLine]):
-    """What became of one dataset of many: created, exists, refused with the reason by field, or ready where nothing speaks against it. `table`: of a pattern."""
+    """What became of one dataset of many: created, exists or refused, and why by field; or ready, where it was only looked at. `table`: empty where the application could not be read."""
 
     name = serializers.CharField()
     table = serializers.CharField()

@@ -312,6 +312,7 @@ def test_the_command_needs_what_tables_do_not_say(shop: Connection) -> None:
     [
         ({"tier": "9"}, "tier", "Choose a tier from 0 (highest) to 5."),
         ({"team": "flight-opps"}, "team", "Did you mean `flight-ops`?"),
+        ({"team": ""}, "team", "Name the team that owns them."),
         ({"data_centers": ["dc2"]}, "data_centers", "There is no data center `dc2`."),
         ({"tables": " , "}, "tables", "Name the tables"),
     ],
@@ -320,18 +321,22 @@ def test_page_api_and_command_refuse_alike(
     shop: Connection, client: Client, wrong: dict[str, Any], field: str, why: str
 ) -> None:
     client.force_login(make.user("root", is_superuser=True))
-    selection = {"connection": "shop", "tables": "sales_*", "team": "flight-ops", "tier": "2", "data_centers": ["dc1"]}
-    selection |= wrong
-    answer = client.post(BULK, selection, content_type="application/json")
+    form: dict[str, Any] = {
+        "connection": "shop",
+        "tables": "sales_*",
+        "team": "flight-ops",
+        "tier": "2",
+        "data_centers": ["dc1"],
+    }
+    form |= wrong
+    answer = client.post(BULK, form, content_type="application/json")
     assert (answer.status_code, why in answer.json()["error"]["fields"][field]) == (422, True)
     if field != "tables":  # the page takes that for a form that nobody has filled in yet
-        page = client.get("/onboard-tables", selection)
-        assert (page.status_code, why.replace("`", "") in re.sub(r"</?code.*?>", "", page.content.decode())) == (
-            422,
-            True,
-        )
+        page = client.get("/onboard-tables", form)
+        text = re.sub(r"</?code.*?>", "", page.content.decode())
+        assert (page.status_code, why.replace("`", "") in text) == (422, True)
     options = {"connection": "--connection", "tables": "--tables", "team": "--team", "tier": "--tier"}
-    arguments = [argument for name, option in options.items() for argument in (option, selection[name])]
+    arguments = [argument for name, option in options.items() for argument in (option, form[name])]
     with pytest.raises(CommandError, match=re.escape(why)):
-        call_command("onboard", *arguments, "--data-center", selection["data_centers"][0])
+        call_command("onboard", *arguments, "--data-center", form["data_centers"][0])
     assert not Dataset.objects.exists()
