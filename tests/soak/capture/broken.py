@@ -95,7 +95,7 @@ BREAKS = (
         "ingestion/capture/tap/tap.py",
         "        elif spec.topic not in self._stopped:",
         "        elif False:",
-        ("--seed", "67", "--rounds", "1", "--faults", "kill -9 follow", "--events", "remake"),
+        ("--seed", "67", "--rounds", "3", "--faults", "kill -9 follow", "--events", "remake"),
         r"trips: \d+ rows of the lake are others",
     ),
     Break(
