@@ -214,7 +214,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     state = _state(server, begun, stored, plan, stops, arrived.known)
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
-    _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid)
+    _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid, now=parts.clock())
     keep_stops(plan, stops, now=parts.clock())
 
     captured = [each for each in plan if goes_on(each, stops)]
@@ -224,8 +224,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
         address, begun.position.gtid, lambda database, table: (database, table) in tables, look.charsets
     )
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    told = tuple(dict.fromkeys(waits.values()))
-    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, told)
+    waiting = tuple(dict.fromkeys(waits.values()))
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waiting)
     session.tap = Tap(
         stream,
         writer,
@@ -358,7 +358,7 @@ def keep_stored_counts(
     source_hours.keep_counts(server, counts or {})
 
 
-def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None:
+def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str, *, now: datetime) -> None:
     for planned in plan:
         if not planned.is_live:
             spec = planned.spec
@@ -368,6 +368,7 @@ def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None
                 since=since,
                 table=table_name(server, planned),
                 columns=spec.hidden.as_json(),
+                now=now,
             )
 
 
