@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from ingestion.models import BlockedInput, Commit, CopyLease, JobRun
+from ingestion.models import BlockedInput, Capture, Commit, CopyLease, JobRun, TapServer
 from ingestion.runs.leases import LEASE_DURATION
 from lakehub.catalog.models import LineageDay
 from lakehub.clock.set_back import bring_back, shorten_leases
@@ -14,6 +14,8 @@ def put_right(*, now: datetime, back: timedelta) -> None:
     """What waits to be tried again is tried now. A feed counts from its last run, which was not later than now."""
     bring_back(JobRun.objects.all(), "due_at", "started_at", "ended_at", "progress_at", "waits_since", now=now)
     bring_back(Commit.objects.all(), "completed_at", now=now)
+    bring_back(Capture.objects.all(), "captured_at", now=now)
+    bring_back(TapServer.objects.all(), "seen_at", "caught_up_at", now=now)
     bring_back(BlockedInput.objects.all(), "retry_at", now=now)
     bring_back(LineageDay.objects.all(), "due_at", now=now)
     LineageDay.objects.filter(day__gt=now.date()).delete()

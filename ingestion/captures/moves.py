@@ -57,8 +57,8 @@ def note_moved(planned: Sequence[PlannedCapture], server: str, *, actor: str, po
             return False
         for capture in captures:
             former, _, table = capture.captured_table.partition("/")
-            capture.captured_table = f"{server}/{table}"
-            capture.save(update_fields=["captured_table"])
+            capture.captured_table, capture.captured_at = f"{server}/{table}", now
+            capture.save(update_fields=["captured_table", "captured_at"])
             subject = f"dataset:{capture.feed.dataset.name}"
             audit_log.record(actor, "move capture", subject, now=now, before=former, after=server, position=position)
         for former in {server_of_capture(each.capture) for each in planned}:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 
 from ingestion.captures.beginning import is_captured_feed
-from ingestion.captures.moves import server_of_capture
+from ingestion.captures.moves import leads_elsewhere, server_of_capture
 from ingestion.models import Capture, TapServer
 from lakehub.catalog.models import DatasetCopy
 
 
 def captured_upto(copy: DatasetCopy, upto: datetime) -> datetime | None:
-    """The earlier of `upto` and of when the tap had taken all that there was. None: it is not known, as nobody captures, or changes are missing
-    in the copy."""
+    """The earlier of `upto` and of when the tap had taken all that there was. None: it is not known, as nobody captures, changes are missing in the copy, the tap has not caught
+    up since the capture began, or its connection leads to another server than the one whose tap goes on for others."""
     if not is_captured_feed(copy.dataset.feed_or_none):
         return upto
-    capture = Capture.objects.filter(feed__dataset=copy.dataset_id).first()
-    if capture is None or not capture.is_captured or copy.pk in capture.incomplete_copies:
+    capture = Capture.objects.select_related("feed__connection").filter(feed__dataset=copy.dataset_id).first()
+    if capture is None or not capture.is_captured or copy.pk in capture.incomplete_copies or leads_elsewhere(capture):
         return None
     server = TapServer.objects.filter(address=server_of_capture(capture)).first()
-    return None if server is None or server.caught_up_at is None else min(upto, server.caught_up_at)
+    if server is None or server.caught_up_at is None:
+        return None
+    is_older = capture.captured_at is not None and server.caught_up_at < capture.captured_at
+    return None if is_older else min(upto, server.caught_up_at)

@@ -25,12 +25,14 @@ def note_captured(
     since: str,
     table: str,
     columns: Mapping[str, Any],
+    now: datetime,
     changelog_from: Mapping[str, Mapping[str, int]] | None = None,
 ) -> None:
     """From `since` on, a GTID or offsets, all changes of `table` are in the changelog, with `columns` hidden. Whoever loads the dataset may begin now."""
     begun: dict[str, Any] = {
         "captured_load": load,
         "captured_from": since,
+        "captured_at": now,
         "captured_table": table,
         "captured_columns": columns,
         "changelog_from": changelog_from or {},

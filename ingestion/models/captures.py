@@ -97,6 +97,8 @@ class Capture(models.Model):
     """The load from whose beginning on changes are captured. Less than `load`: the tap has not begun that one yet."""
     captured_from = models.TextField(blank=True)
     """The GTID after which, or the offsets of the topic from which on, changes of that load are in the changelog."""
+    captured_at = models.DateTimeField(null=True, blank=True)
+    """When that began, or went on at another server: what its tap had taken by then need not have been of this table. Null: before this was kept."""
     changelog_from = models.JSONField(default=dict, blank=True)
     """By topic of the changelog and partition, the offset from which on changes of that load are there, where nothing else says so: a source without rows to read."""
     captured_table = models.CharField(max_length=1000, blank=True)

@@ -215,13 +215,13 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     state = _state(server, begun, stored, plan, stops, arrived.known)
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
-    _note_begun(server, captured, begun.position.gtid)
+    _note_begun(server, captured, begun.position.gtid, now=parts.clock())
     keep_stops(plan, stops, now=parts.clock())
 
     stream = _new_stream(server, captured, look, parts, begun.position.gtid)
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    warned = tuple(dict.fromkeys(waits.values()))
-    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, warned)
+    waiting = tuple(dict.fromkeys(waits.values()))
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waiting)
     session.tap = Tap(
         stream,
         writer,
@@ -363,7 +363,7 @@ def keep_stored_counts(
     source_hours.keep_counts(server, counts or {})
 
 
-def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None:
+def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str, *, now: datetime) -> None:
     for planned in plan:
         if not planned.is_live:
             spec = planned.spec
@@ -373,6 +373,7 @@ def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None
                 since=since,
                 table=table_name(server, planned),
                 columns=spec.hidden.as_json(),
+                now=now,
             )
 
 

@@ -16,7 +16,6 @@ from ingestion.capture.topics.topics_tap import TopicsTap
 from ingestion.captures import states
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture, current_plan
-from ingestion.changelog import Changelog
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.subject_schema import SubjectSchema
@@ -177,7 +176,7 @@ def _open(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> Topic
     keep_stored_counts(server, plan, stored.counts, now=parts.clock())
     writer.commit([], state.as_json())
     for each in begun:
-        _note_begun(server, each, state.places[each.spec.topic], parts.changelog)
+        _note_begun(server, each, state.places[each.spec.topic], parts)
     keep_stops(plan, stops, now=parts.clock())
 
     readers = _open_readers(clusters, captured, state)
@@ -307,8 +306,8 @@ def _learn(topic: CapturedTopic, cluster: TopicCluster, look: _TopicLook) -> Non
     topic.learn(sample_topic(cluster, topic.spec.table, bounds))
 
 
-def _note_begun(server: str, planned: PlannedCapture, place: TopicPlace, changelog: Changelog) -> None:
-    spec, reader = planned.spec, changelog.reader()
+def _note_begun(server: str, planned: PlannedCapture, place: TopicPlace, parts: TapParts) -> None:
+    spec, reader = planned.spec, parts.changelog.reader()
     begins_at = {
         name: {partition: bounds.next for partition, bounds in reader.bounds(name).items()}
         for name in (spec.topic, spec.topic + ERRORS_SUFFIX)
@@ -319,6 +318,7 @@ def _note_begun(server: str, planned: PlannedCapture, place: TopicPlace, changel
         since=offsets_text(place.next),
         table=table_name(server, planned),
         columns={},
+        now=parts.clock(),
         changelog_from=begins_at,
     )
 

@@ -83,6 +83,15 @@ def test_rows_say_after_which_transaction_they_were_so(server: TappedServer) -> 
         server.take("trips")
 
 
+@pytest.mark.parametrize("name", [":id", "a :b \\:c", "o`d", "it's", 'q"', "<b>;--", "::x"])
+def test_a_table_is_read_whatever_it_is_called(server: TappedServer, name: str) -> None:
+    """More rows than a chunk has, so that its key is asked for too."""
+    table = f"`{name.replace('`', '``')}`"
+    server.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, n int)", f"INSERT INTO {table} SELECT id, 7 FROM trips")
+    (*batches,) = MysqlSource(config(server, name)).snapshot().batches
+    assert [number for batch in batches for number in batch.columns["id"]] == [*range(1, 11)]
+
+
 def test_an_empty_table_has_a_schema_and_a_place_from_which_its_changes_come(server: TappedServer) -> None:
     server.execute("CREATE TABLE none_yet (id int PRIMARY KEY)")
     reading = MysqlSource(config(server, "none_yet")).snapshot()

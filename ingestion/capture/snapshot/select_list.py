@@ -24,7 +24,9 @@ def row_of(columns: Sequence[MappedColumn], values: Sequence[Any]) -> Row:
 
 
 def quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    """In a text of SQLAlchemy, which takes a word behind a colon for a parameter."""
+    escaped = name.replace("`", "``").replace(":", r"\:")
+    return f"`{escaped}`"
 
 
 def _expression(column: MappedColumn) -> str:

@@ -221,7 +221,7 @@ def test_a_table_that_was_emptied_is_something_to_do_in_the_load_in_which_it_was
     assert topic_to_read(copy.dataset, now=NOW).emptied == b""
     launcher, _ = followed(copy)
     assert launcher.specs == []
-    states.note_captured(topic, 2, since="0-1-10", table="", columns={})
+    states.note_captured(topic, 2, since="0-1-10", table="", columns={}, now=NOW)
     assert Capture.objects.get().emptied_sequence == 0
 
 

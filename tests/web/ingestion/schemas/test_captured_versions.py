@@ -147,5 +147,5 @@ def test_a_column_with_another_name_has_the_old_one_among_its_aliases(versions: 
     assert again.version == 2
     wider = versions.version_of(subject, Schema.of({"id": "int", "name": "string", "x": "int", "y": "int", "z": "int"}))
     assert (wider.version, wider.aliases["name"]) == (3, ("a",))
-    states.note_captured(subject, 1, since="0-1-9", table="t", columns={})
+    states.note_captured(subject, 1, since="0-1-9", table="t", columns={}, now=NOW)
     assert topic_to_read(capture.feed.dataset, now=NOW).renames == ()
