@@ -175,6 +175,8 @@ def test_rows_are_read_again_by_their_keys_and_by_nothing_else(server: TappedSer
         (("x", "9", "2026-11-27", "a"), "n"),
         (("1", "9", "27.11.", "a"), "day"),
         (("1",), "n, d, day, t"),
+        (("1", "NaN", "2026-11-27", "a"), "`d` is not a value"),
+        (("1", "1e999999", "2026-11-27", "a"), "`d` is not a value"),
     ):
         with pytest.raises(SourceError, match=name) as refused:
             read(wrong)

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from ingestion.capture.snapshot.chunks import Key
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
 from ingestion.capture.tap.position import reference_key_after
+from ingestion.domain.column_types import MAX_PRECISION
 from ingestion.domain.merging.events import ChangeEvent, Operation
 from ingestion.domain.merging.stored_metadata import SNAPSHOT_SOURCE
 from ingestion.domain.schema import Schema, SchemaColumn
@@ -81,13 +82,21 @@ def _typed_key(key: Sequence[str], table: CapturedTable) -> Key:
     return tuple(_typed(text, name, types[name]) for text, name in zip(key, table.record_key, strict=True))
 
 
+def _whole_number(text: str) -> Decimal:
+    """As servers have them: what they cannot read they repeat. Raises ValueError, InvalidOperation."""
+    number = Decimal(text)
+    if not number.is_finite() or number.adjusted() > MAX_PRECISION:
+        raise ValueError("It is no number of a column.")
+    return number
+
+
 def _typed(text: str, name: str, type_: str) -> object:
     try:
         match type_.partition("(")[0]:
             case "int" | "long":
                 return int(text)
             case "decimal":
-                return Decimal(text)
+                return _whole_number(text)
             case "date":
                 return date.fromisoformat(text)
     except (ValueError, InvalidOperation):
