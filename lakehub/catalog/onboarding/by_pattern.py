@@ -93,10 +93,10 @@ def keep_chosen(selection: OnboardingSelection, chosen: Collection[str]) -> Onbo
     """`chosen`: tables. What cannot be onboarded says so in its line. Raises NotListed, which names what does not match."""
     listed = {each.table for each in selection.requests} | {line.table for line in selection.lines}
     if unlisted := sorted({*chosen} - listed):
-        names = ", ".join(f"`{name[:100]}`" for name in unlisted[:_MAX_NAMED])
-        more = f" and {len(unlisted) - _MAX_NAMED} more" if len(unlisted) > _MAX_NAMED else ""
+        names = " or ".join(f"`{name[:100]}`" for name in unlisted[:_MAX_NAMED])
+        more = f" or {len(unlisted) - _MAX_NAMED} more" if len(unlisted) > _MAX_NAMED else ""
         raise NotListed.for_fields(
-            {"chosen": f"Nothing was onboarded: {names}{more} is no table that matches. Look at the list again."}
+            {"chosen": f"Nothing was onboarded. No table that matches is called {names}{more}: look at the list again."}
         )
     if not chosen:
         raise Refused.for_fields({"chosen": "Choose at least one table."})
