@@ -304,7 +304,9 @@ def test_who_is_behind_is_warned_before_the_server_removes_what_was_not_read(cha
     tap.step()
     tap._end_session()
     purge(shop)
-    an_hour_ago = "SET timestamp = UNIX_TIMESTAMP() - 3600"  # who takes what is recent, and sees nothing come, is not behind
+    an_hour_ago = (
+        "SET timestamp = UNIX_TIMESTAMP() - 3600"  # who takes what is recent, and sees nothing come, is not behind
+    )
     shop.execute(an_hour_ago, "INSERT INTO trips SELECT seq, 0 FROM seq_1_to_50000", "COMMIT", "FLUSH BINARY LOGS")
     shop.step_until(tap, lambda: "oldest file of the binlog" in str(shop.row.warnings))
     shop.execute("INSERT INTO trips VALUES (0, 0)")
