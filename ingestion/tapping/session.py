@@ -47,6 +47,8 @@ QUIET_S, RECENT = 1.0, timedelta(seconds=10)
 """A server that has more sends it within the first; a transaction that was committed within the second is the newest, or about to be followed by it."""
 LOOK_FOR_MOVES_S = 30.0
 """Whether captures can go on here that wait for it."""
+LISTEN_S = 30.0
+"""Whether an account gets through that did not."""
 LOOK_AT_FILES_S = 300.0
 """While it is behind: what the server is about to remove."""
 
@@ -69,23 +71,29 @@ class TapSession:
     stopped: set[str]
     """Topics."""
     waits: tuple[str, ...] = ()
-    """For what captures wait: that come from another server, or whose account does not get through."""
+    """For what captures wait that come from another server."""
     statement_warning: str = ""
     tap: Tap = field(init=False)
     _altered: set[str] = field(default_factory=set)
     _opened_at: float = field(init=False)
     _looked_at: float = field(init=False)
     """Since when the files of the binlog are known, by the monotonic clock."""
+    _listened_at: float = field(init=False)
+    """When accounts that did not get through were tried last, by the same clock."""
     _moved_at: float = field(init=False)
     """When it took a transaction last, by the same clock; when it was opened where it has taken none."""
 
     def __post_init__(self) -> None:
-        self._opened_at = self._looked_at = self._moved_at = self.parts.monotonic()
+        self._opened_at = self._looked_at = self._moved_at = self._listened_at = self.parts.monotonic()
 
     def step(self) -> None:
         """Takes what has come. Raises BinlogError, ChangelogError, ServerUnreachable, PlanOutdated."""
         if self.waits and self.parts.monotonic() >= self._opened_at + LOOK_FOR_MOVES_S:
             raise PlanOutdated
+        if self.look.silent and self.parts.monotonic() >= self._listened_at + LISTEN_S:
+            self._listened_at = self.parts.monotonic()
+            if any(map(source_server.is_heard, self.look.silent)):
+                raise PlanOutdated
         before = self.position
         self.tap.step()
         if self.position != before:
@@ -146,30 +154,21 @@ class TapSession:
         planned = next(each for each in self.plan if each.spec.topic == topic)
         keep_stops([planned], {topic: reason}, now=self.parts.clock())
 
-    def table_altered(self, topic: str) -> str:
-        """The server is asked at once only where a new column may show one that is hidden."""
+    def table_altered(self, topic: str) -> None:
         self._altered.add(topic)
-        planned = next(each for each in self.plan if each.spec.topic == topic)
-        if not planned.spec.hidden:
-            return ""
-        # As the server has it now, which is no older. An account that does not get through keeps no other waiting.
-        url = self.look.url if planned.url in self.look.silent else planned.url
-        name = (planned.spec.database, planned.spec.table)
-        why = planned.spec.hidden.shown_by(source_server.look_at_tables(url, [name])[name].generated)
-        return f"{table_name(self.server, planned)} is not captured any more. {why} {LOAD_AGAIN}" if why else ""
 
     def written_by_statement(self, transaction: str) -> None:
         self.statement_warning = STATEMENT_WARNING.format(transaction)
         logger.warning("%s: %s", self.server, self.statement_warning)
 
     def _register_altered(self) -> None:
-        """A table without writes has its version as well. What cannot be registered stops the table with its next rows."""
+        """A table without writes has its version as well, but where nobody can ask for it. What cannot be registered stops the table with its next rows."""
         for planned in self.plan:
-            if planned.spec.topic in self._altered - self.stopped:
+            if planned.spec.topic in self._altered - self.stopped and planned.url not in self.look.silent:
                 spec = planned.spec
                 name = (spec.database, spec.table)
                 look = source_server.look_at_tables(planned.url, [name])[name]
-                if look.problems:
+                if look.problems or spec.hidden.shown_by(look.generated):
                     raise PlanOutdated
                 try:
                     self._captured_table(planned, look)
@@ -220,7 +219,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
 
     stream = _new_stream(server, captured, look, parts, begun.position.gtid)
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
-    waiting = tuple(dict.fromkeys(waits.values()))
+    waiting = tuple(dict.fromkeys(arrived.waits.values()))
     session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waiting)
     session.tap = Tap(
         stream,

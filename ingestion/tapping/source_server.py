@@ -74,9 +74,18 @@ def look_at_server(urls: Sequence[str]) -> ServerLook:
             silent[url] = str(problem)
     if look is not None:
         return replace(look, silent={url: _SILENT.format(why) for url, why in silent.items()})
-    if silent:
+    if silent and not refusals:
         raise ServerUnreachable(next(iter(silent.values())))
     raise Untappable(refusals[0] if refusals else "Nothing is captured from the server any more.")
+
+
+def is_heard(url: str) -> bool:
+    """Does the account get through by now?"""
+    try:
+        with _connected(url):
+            return True
+    except ServerUnreachable:
+        return False
 
 
 def _look_by(url: str, refusals: list[str]) -> ServerLook | None:

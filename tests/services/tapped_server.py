@@ -54,9 +54,8 @@ class TappedServer:
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped[topic] = reason
 
-    def table_altered(self, topic: str) -> str:
+    def table_altered(self, topic: str) -> None:
         self.altered.append(topic)
-        return ""
 
     def written_by_statement(self, transaction: str) -> None:
         self.by_statement.append(transaction)

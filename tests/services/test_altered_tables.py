@@ -83,3 +83,24 @@ def test_a_table_that_is_dropped_and_made_again_is_followed_where_that_is_wanted
         emptied.append(server.versions.emptied["trips"])
     assert emptied[0] < emptied[1]
     assert ([*server.replayed("trips")], "trips" in server.stopped) == ([(1,), (3,), (2,)], False)
+
+
+def test_another_table_under_the_name_of_a_dropped_one_stops_the_capture(server: TappedServer) -> None:
+    """Its rows were written before, under another name."""
+    moves = {
+        "renamed": "RENAME TABLE other TO renamed",
+        "altered": "ALTER TABLE other RENAME altered",
+        "parted": "ALTER TABLE parts CONVERT PARTITION p1 TO TABLE parted",
+    }
+    server.execute(
+        "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p1 VALUES LESS THAN (9), PARTITION p2 VALUES LESS THAN (99))"
+    )
+    server.execute("INSERT INTO parts VALUES (2)")
+    for table, move in moves.items():
+        server.execute(f"CREATE TABLE {table} (id int PRIMARY KEY)", f"INSERT INTO {table} VALUES (1)")
+        server.take(table, follows_drop=True)
+        server.execute("CREATE TABLE IF NOT EXISTS other (id int PRIMARY KEY)", "REPLACE INTO other VALUES (2)")
+        server.execute(f"DROP TABLE {table}", move, f"INSERT INTO {table} VALUES (3)")
+        server.take(table, follows_drop=True)
+        assert [*server.replayed(table)] == [(1,)]
+        assert "Another table was given the name" in server.stopped[table]

@@ -216,3 +216,20 @@ def test_a_column_that_comes_later_and_shows_a_hidden_one_ends_the_capture_befor
     begin_load(shop.capture(trips), uuid4())
     shop.follow_plan(tap)
     shop.step_until(tap, lambda: shop.capture(trips).is_captured)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_column_that_showed_a_hidden_one_while_no_tap_ran_is_captured_by_none(shop: CapturedShop) -> None:
+    trips = shop.dataset("trips", definition="id int PRIMARY KEY, phone varchar(40)")
+    trips = hide(trips, columns_masked=["phone"])
+    tap = shop.tap()
+    tap.step()
+    tap._end_session()
+    shop.execute(
+        "ALTER TABLE trips ADD last varchar(4) DEFAULT (right(phone, 4))",
+        f"INSERT INTO trips (id, phone) VALUES (1, '{SECRETS[2]}')",
+        "ALTER TABLE trips DROP last",
+    )
+    shop.take(tap)
+    assert shop.rows(trips) == {}
+    assert "`last` is generated from `phone`, which is to be masked" in shop.capture(trips).stopped_why

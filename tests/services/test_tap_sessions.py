@@ -248,16 +248,42 @@ def test_an_account_that_does_not_get_through_keeps_no_dataset_of_another_waitin
     make.feed(planes, connection=Connection.objects.get(name=f"shop-{len(reader)}"), object="planes", cursor_column="")
     shop.execute("CREATE TABLE planes (id int PRIMARY KEY)")
     shop.follow_plan(tap)
-    shop.execute("INSERT INTO riders VALUES (1, 0)", "INSERT INTO trips VALUES (2, 0)")
+    shop.execute(
+        "INSERT INTO riders VALUES (1, 0)",
+        "ALTER TABLE riders ADD c int",
+        "INSERT INTO riders VALUES (3, 0, 0)",
+        "INSERT INTO trips VALUES (2, 0)",
+    )
     shop.take(tap)
-    assert (shop.rows(riders).keys(), shop.rows(trips).keys()) == ({(1,)}, {(2,)})
+    assert (shop.rows(riders).keys(), shop.rows(trips).keys()) == ({(1,), (3,)}, {(2,)})
     tap._tell()
     assert "The account of a connection does not get through" in " ".join(shop.row.warnings)
     assert "s3cret" not in str(shop.row.warnings)
     assert not shop.is_captured(planes)
     shop.execute("ALTER USER 'lakehub_tap'@'127.0.0.1' IDENTIFIED BY 's3cret'")
-    monkeypatch.setattr("ingestion.tapping.session.LOOK_FOR_MOVES_S", 0.0)
+    monkeypatch.setattr("ingestion.tapping.session.LISTEN_S", 0.0)
     shop.step_until(tap, lambda: shop.is_captured(planes) and shop.row.warnings == [])
+
+
+def test_the_warning_of_an_account_ends_once_it_gets_through(
+    shop: CapturedShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    riders = shop.dataset("riders", url=a_reader(shop))
+    shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    assert shop.is_captured(riders)
+    shop.execute("ALTER USER 'lakehub_tap'@'127.0.0.1' IDENTIFIED BY 'rotated'")
+    tap._end_session()
+    monkeypatch.setattr("ingestion.tapping.session.LISTEN_S", 0.0)
+
+    def is_warned() -> bool:
+        tap._told_at = float("-inf")
+        return shop.row.warnings != []
+
+    shop.step_until(tap, is_warned)
+    shop.execute("ALTER USER 'lakehub_tap'@'127.0.0.1' IDENTIFIED BY 's3cret'")
+    shop.step_until(tap, lambda: not is_warned())
 
 
 def test_a_purge_of_what_was_not_read_stops_the_datasets_of_the_server_and_no_later_one(

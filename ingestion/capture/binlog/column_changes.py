@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from ingestion.capture.binlog.computed_columns import definitions_in, names_in_expressions
 from ingestion.capture.binlog.events import Statement
 from ingestion.capture.binlog.statement_words import FILLERS, Words, skip_settings, words_of
 
@@ -19,11 +20,14 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Alteration:
-    """Of one table. `changes`: those of one statement are made at once, so two columns may change their names."""
+    """Of one table. `changes`: those of one statement are made at once, so two columns may change their names. `computed`: by column that the statement
+    defines, the names in the expression from which the server makes it. `is_like`: the columns are those of another table, which it does not say."""
 
     database: str
     table: str
     changes: tuple[ColumnChange, ...] = ()
+    computed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    is_like: bool = False
 
 
 def alteration(statement: Statement) -> Alteration | None:
@@ -39,7 +43,12 @@ def alteration(statement: Statement) -> Alteration | None:
         return None
     words.skip(*FILLERS)
     name = words.take_name()
-    return Alteration(*name, tuple(change for clause in _clauses(words) for change in _changes(clause)))
+    if words.skip("WAIT"):
+        words.take()
+    words.skip("NOWAIT")
+    clauses = [*words.split()]
+    computed = _computed(definition for clause in clauses for definition in definitions_in(clause.again()))
+    return Alteration(*name, tuple(change for clause in clauses for change in _changes(clause)), computed)
 
 
 def _created(words: Words) -> Alteration | None:
@@ -47,22 +56,15 @@ def _created(words: Words) -> Alteration | None:
     if not words.skip("TABLE"):
         return None
     words.skip(*FILLERS)
-    return Alteration(*words.take_name())
+    name = words.take_name()
+    words.skip("(")
+    if words.peek() == "LIKE":
+        return Alteration(*name, is_like=True)
+    return Alteration(*name, computed=_computed((each.take().text, each) for each in words.split()))
 
 
-def _clauses(words: Words) -> Iterator[Words]:
-    """Between commas that are in no parentheses."""
-    if words.skip("WAIT"):
-        words.take()
-    words.skip("NOWAIT")
-    depth, begun = 0, words.place
-    while words.is_more:
-        sign = words.take().word
-        depth += {"(": 1, ")": -1}.get(sign, 0)
-        if sign == "," and depth == 0:
-            yield words.between(begun, words.place - 1)
-            begun = words.place
-    yield words.between(begun, words.place)
+def _computed(definitions: Iterable[tuple[str, Words]]) -> dict[str, frozenset[str]]:
+    return {name: names for name, definition in definitions if (names := names_in_expressions(definition))}
 
 
 def _changes(clause: Words) -> Iterator[ColumnChange]:
@@ -110,4 +112,4 @@ def _added(clause: Words) -> Iterator[str]:
     if not clause.skip("("):
         yield clause.take().text
         return
-    yield from (definition.take().text for definition in _clauses(clause))
+    yield from (definition.take().text for definition in clause.split())

@@ -28,6 +28,8 @@ class Loss(StrEnum):
     EMPTIED = "emptied"
     DROPPED = "dropped"
     RENAMED = "renamed"
+    REPLACED = "replaced"
+    """Another table has the name now, with rows that are not in the log."""
     PARTITION_REMOVED = "partition_removed"
     FILES_REPLACED = "files_replaced"
     DUPLICATES_DROPPED = "duplicates_dropped"
@@ -92,7 +94,9 @@ def _renamed(words: Words) -> Iterator[Removal]:
         name = words.take_name()
         words.skip_until("TO")
         words.skip("TO")
-        yield Removal(Loss.RENAMED, *name, becomes=words.take_name())
+        becomes = words.take_name()
+        yield Removal(Loss.RENAMED, *name, becomes=becomes)
+        yield Removal(Loss.REPLACED, *becomes)
         words.skip(",")
 
 
@@ -106,12 +110,23 @@ def _altered(words: Words, *, ignores: bool) -> Iterator[Removal]:
         if word == "RENAME" and following not in _NO_TABLE:
             renamed = words.after(place + 1)
             renamed.skip("TO", "AS", "=")
-            yield Removal(Loss.RENAMED, *name, becomes=renamed.take_name())
+            becomes = renamed.take_name()
+            yield Removal(Loss.RENAMED, *name, becomes=becomes)
+            yield Removal(Loss.REPLACED, *becomes)
         elif word in _PARTITION_VERBS and following in ("PARTITION", "TABLE"):
             yield Removal(Loss.PARTITION_REMOVED, *name)
-            if (word, following) == ("CONVERT", "TABLE"):
-                yield Removal(Loss.DROPPED, *words.after(place + 2).take_name())
+            if word == "CONVERT":
+                yield _converted(words.after(place + 2), following)
         elif word == "WITH" and following == "TABLE":
             yield Removal(Loss.PARTITION_REMOVED, *words.after(place + 2).take_name())
         elif word in ("DISCARD", "IMPORT") and following in ("TABLESPACE", "PARTITION"):
             yield Removal(Loss.FILES_REPLACED, *name)
+
+
+def _converted(words: Words, what: str) -> Removal:
+    """A table that becomes a partition, or a partition that becomes a table, with its rows."""
+    if what == "TABLE":
+        return Removal(Loss.DROPPED, *words.take_name())
+    words.take()
+    words.skip("TO", "TABLE")
+    return Removal(Loss.REPLACED, *words.take_name())

@@ -118,6 +118,17 @@ class Words:
         """The words that come."""
         return [token.word for token in self._read()[self._place :]]
 
+    def split(self) -> Iterator[Words]:
+        """What comes, between commas that are in no parentheses."""
+        depth, begun = 0, self.place
+        while self.is_more:
+            sign = self.take().word
+            depth += {"(": 1, ")": -1}.get(sign, 0)
+            if sign == "," and depth == 0:
+                yield self.between(begun, self.place - 1)
+                begun = self.place
+        yield self.between(begun, self.place)
+
     @property
     def place(self) -> int:
         return self._place
@@ -125,6 +136,10 @@ class Words:
     def between(self, start: int, end: int) -> Words:
         """Places of the whole statement, the last one not included."""
         return Words(self._read(end)[start:end], self.database)
+
+    def again(self) -> Words:
+        """From the first one on."""
+        return Words(self._read(), self.database)
 
     def after(self, count: int) -> Words:
         return Words(self._read()[self._place + count :], self.database)

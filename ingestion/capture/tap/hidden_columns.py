@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ingestion.capture.binlog.column_changes import Alteration
+
 LEFT_OUT, HASHED, MASKED = "left_out", "hashed", "masked"
 _LISTS = (LEFT_OUT, HASHED, MASKED)
 _OPTION, KEY_OPTION, _KEY_ID = "hidden_columns", "hash_key", "key"
@@ -51,9 +53,10 @@ class HiddenColumns:
 
     def shown_by(self, generated: Mapping[str, Collection[str]]) -> str:
         """Which column would show a hidden one, in words; empty: none. `generated`: by column that the server makes of others, of which."""
+        hidden = {name.casefold(): name for name in self.names}
         for name, origins in generated.items():
-            origin = next((each for each in origins if each in self.names), None)
-            if origin is not None and name not in self.names:
+            origin = next((hidden[each.casefold()] for each in origins if each.casefold() in hidden), None)
+            if origin is not None and name.casefold() not in hidden:
                 return (
                     f"Its column `{name}` is generated from `{origin}`, which is to be {self.how(origin)}, and would show it. Drop that column, or name it in the "
                     "settings of the dataset, too."
@@ -96,6 +99,14 @@ class HiddenColumns:
 
     def _lists(self) -> dict[str, list[str]]:
         return {name: sorted(getattr(self, name)) for name in _LISTS}
+
+
+def shows_hidden(hidden: HiddenColumns, altered: Alteration) -> str:
+    """Why nothing is captured from an altered table any more; empty: no column that it has now shows a hidden one. By the words of the statement: the server may have another
+    definition since."""
+    if hidden and altered.is_like:
+        return "It was made like another table, and nothing says whether one of its columns is generated from one that nobody is to see."
+    return hidden.shown_by(altered.computed)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

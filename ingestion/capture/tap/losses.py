@@ -30,6 +30,8 @@ def reason_of_loss(removal: Removal, table: str) -> str:
         case Loss.RENAMED:
             new_name = ".".join(removal.becomes or ())
             what = f"{table} was renamed to `{new_name}`, and what has its name now is another table."
+        case Loss.REPLACED:
+            what = f"Another table was given the name {table}: the rows that it had before are not in the binlog."
         case Loss.DROPPED:
             what = f"{table} was dropped; its rows in the lake are still there."
         case Loss.WRITTEN_BY_STATEMENT:

@@ -29,6 +29,7 @@ from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.encoded_table import EncodedTable
+from ingestion.capture.tap.hidden_columns import shows_hidden
 from ingestion.capture.tap.known_tables import RELOAD, KnownTable, why_not_followed
 from ingestion.capture.tap.losses import is_followed, is_of, reason_of_loss
 from ingestion.capture.tap.open_transaction import OpenTransaction
@@ -55,8 +56,8 @@ class Observer(Protocol):
 
     def table_stopped(self, topic: str, reason: str) -> None: ...
 
-    def table_altered(self, topic: str) -> str:
-        """Its definition may be another one now; rows that come have it by themselves. Answers why they are not to be captured; empty: they are."""
+    def table_altered(self, topic: str) -> None:
+        """Its definition may be another one now; rows that come have it by themselves."""
 
     def written_by_statement(self, transaction: str) -> None:
         """By a session with another binlog_format than ROW. The tables that it names are stopped; those that a view or a trigger has changed are not known."""
@@ -258,10 +259,12 @@ class Tap:
                     f"of the dataset which columns are left out, hashed and masked now. {RELOAD}",
                 )
                 return
+        if why := shows_hidden(spec.hidden, altered):
+            self._stop(spec, f"`{spec.database}.{spec.table}` was altered. {why} {RELOAD}")
+            return
         if altered.changes and self._transaction is not None:
             self._versions.note_changes(spec.topic, self._transaction.facts.sequence, altered.changes)
-        if why := self._observer.table_altered(spec.topic):
-            self._stop(spec, why)
+        self._observer.table_altered(spec.topic)
 
     def _end_transaction(self, ending: Ending) -> None:
         transaction = self._transaction

@@ -180,9 +180,8 @@ class Tapping:
         self.stopped[topic] = reason
         self.stops.append(topic)
 
-    def table_altered(self, topic: str) -> str:
+    def table_altered(self, topic: str) -> None:
         self.altered.append(topic)
-        return ""
 
     def written_by_statement(self, transaction: str) -> None:
         self.by_statement.append(transaction)

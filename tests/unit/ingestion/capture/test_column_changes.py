@@ -52,6 +52,32 @@ def test_other_statements_alter_no_table() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("ALTER TABLE t ADD last varchar(4) AS (right(phone, 4)) STORED COMMENT 'n', ADD n int", {"last": {"right", "phone"}}),
+        ("alter table t add column if not exists (a int, `l a` text generated always as (`PHONE`) virtual)", {"l a": {"PHONE"}}),
+        ("ALTER TABLE t CHANGE COLUMN a b varchar(9) DEFAULT left(phone, 2) AFTER email, MODIFY c int DEFAULT (d)", {"b": {"phone"}, "c": {"d"}}),
+        ("ALTER TABLE t ALTER COLUMN a SET DEFAULT (concat(`e``m`, 'phone'))", {"a": {"concat", "e`m"}}),
+        ("ALTER TABLE t ADD n int DEFAULT 0 CHECK (n > phone) AFTER phone, ADD INDEX (phone), MODIFY m decimal(8,2)", {}),
+        ("CREATE OR REPLACE TABLE t (id int PRIMARY KEY, a int AS (b + (c)) , KEY (a), b int, c int) ENGINE=InnoDB", {"a": {"b", "c"}}),
+        ("CREATE TABLE t /*! (id int, a int AS (b)) */", {"a": {"b"}}),
+        ("CREATE TABLE t SELECT 1 AS a", {}),
+    ],
+)  # fmt: skip
+def test_columns_that_the_server_makes_of_others(sql: str, expected: dict[str, set[str]]) -> None:
+    altered = alteration(Statement("shop", sql))
+    assert altered is not None
+    assert {name: {each for each in names if each[0].isalpha()} for name, names in altered.computed.items()} == expected
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE t LIKE u", "create or replace table if not exists t (like u)"])
+def test_a_table_that_is_made_like_another_says_no_columns(sql: str) -> None:
+    altered = alteration(Statement("shop", sql))
+    assert altered is not None
+    assert altered.is_like
+
+
 STORED = Schema.of({"id": "int", "a": "string", "b": "int", "Gone": "string"})
 
 
@@ -112,3 +138,27 @@ def test_a_tap_notes_each_change_once_and_stops_where_a_hidden_column_has_anothe
     assert tapping.versions.notes_of("trips").sequence == 7
     assert (tapping.altered, [*tapping.stopped]) == (["trips"], ["hidden"])
     assert "changed its column `city`, which nobody is to see" in tapping.stopped["hidden"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("ALTER TABLE trips ADD town varchar(9) AS (left(CITY, 9)) VIRTUAL", "`town` is generated from `City`, which is to be masked"),
+        ("ALTER TABLE trips ADD town varchar(9) DEFAULT (city)", "`town` is generated from `City`"),
+        ("CREATE TABLE trips LIKE others", "was made like another table"),
+    ],
+)  # fmt: skip
+def test_a_tap_stops_where_a_new_column_shows_a_hidden_one(sql: str, why: str) -> None:
+    tapping = Tapping(Server([transaction(7, Statement("shop", sql))]))
+    hidden = SPECS[0].__class__("hidden", "shop", "trips", hidden=HiddenColumns(masked=frozenset(["City"])))
+    tapping.run([*SPECS[:2], hidden])
+    assert [*tapping.stopped] == ["hidden"]
+    assert why in tapping.stopped["hidden"]
+
+
+def test_a_column_of_a_hidden_one_may_be_hidden_itself() -> None:
+    sql = "ALTER TABLE trips MODIFY town varchar(9) AS (left(city, 9)), ADD n int AS (id + 1), ADD INDEX (city)"
+    tapping = Tapping(Server([transaction(7, Statement("shop", sql))]))
+    hidden = SPECS[0].__class__("hidden", "shop", "trips", hidden=HiddenColumns(masked=frozenset(["city", "Town"])))
+    tapping.run([*SPECS[:2], hidden])
+    assert (tapping.altered, tapping.stopped) == (["trips", "hidden"], {})

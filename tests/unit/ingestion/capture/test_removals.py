@@ -34,7 +34,10 @@ def of(sql: str) -> list[Removal]:
         ("ALTER TABLE t TRUNCATE PARTITION p0", [(PARTITION, "shop", "t")]),
         ("alter online table shop.t add column c int, drop partition p0", [(PARTITION, "shop", "t")]),
         ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE b.x", [(PARTITION, "shop", "t"), (PARTITION, "b", "x")]),
-        ("ALTER TABLE t CONVERT PARTITION p0 TO TABLE x", [(PARTITION, "shop", "t")]),
+        (
+            "ALTER TABLE t CONVERT PARTITION `p 0` TO TABLE b.x",
+            [(PARTITION, "shop", "t"), (Loss.REPLACED, "b", "x")],
+        ),
         (
             "ALTER TABLE t CONVERT TABLE b.x TO PARTITION p0 VALUES LESS THAN (9)",
             [(PARTITION, "shop", "t"), (DROPPED, "b", "x")],
@@ -61,7 +64,11 @@ def test_what_is_taken_away(sql: str, expected: list[tuple[Loss, str, str]]) -> 
     ],
 )
 def test_what_is_renamed(sql: str, expected: list[tuple[str, tuple[str, str]]]) -> None:
-    assert of(sql) == [Removal(RENAMED, "shop", table, becomes) for table, becomes in expected]
+    """What has the new name from then on is another table than the one that had it."""
+    pairs = [
+        (Removal(RENAMED, "shop", table, becomes), Removal(Loss.REPLACED, *becomes)) for table, becomes in expected
+    ]
+    assert of(sql) == [removal for pair in pairs for removal in pair]
 
 
 @pytest.mark.parametrize(
