@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from ingestion.changelog import ChangelogConfig, ChangelogError, OffsetGone, Outgoing
+from ingestion.changelog import ChangelogConfig, ChangelogError, ChangelogWriter, OffsetGone, Outgoing
 from ingestion.changelog.kafka.log import KafkaLog
 from ingestion.changelog.kafka.topics import LARGEST_MESSAGE, positions_topic, topic_name
 from tests.architecture.imports import ROOT
@@ -288,23 +288,36 @@ def own_broker(folder: Path) -> Iterator[Callable[[str], None]]:
         do("stop")
 
 
-@pytest.mark.timeout(120)
+def writer_of_started_broker(log: KafkaLog) -> ChangelogWriter:
+    """It takes connections before it knows its transactions."""
+    writers = list[ChangelogWriter]()
+
+    def has_opened() -> bool:
+        with suppress(ChangelogError):
+            writers.append(log.writer("tap"))
+        return bool(writers)
+
+    wait_until(has_opened, within_s=60)
+    return writers[0]
+
+
+@pytest.mark.timeout(240)
 def test_a_broker_that_is_killed_ends_commits_and_readers_soon_and_has_what_was_committed(
     kafka_url: str, tmp_path: Path
 ) -> None:
-    log = opened(f"kafka://127.0.0.1:{OWN_PORT}?timeout=2")
+    log = opened(f"kafka://127.0.0.1:{OWN_PORT}?timeout=5")
     with own_broker(tmp_path) as do:
-        writer = log.writer("tap")
+        writer = writer_of_started_broker(log)
         writer.commit(trips(b"a", b"b"), {"at": 1})
         do("kill")
         with pytest.raises(
-            ChangelogError, match=r"did not answer a commit of 'tap' within 2 s.*Open the producer again"
+            ChangelogError, match=r"did not answer a commit of 'tap' within 5 s.*Open the producer again"
         ):
             writer.commit(trips(b"lost"), {"at": 2})
         with pytest.raises(ChangelogError, match=r"did not answer"):
             list(log.reader().read("trips", {}))
         do("start")
-        assert log.writer("tap").position() == {"at": 1}
+        assert writer_of_started_broker(log).position() == {"at": 1}
         assert values_of(log) == [b"a", b"b"]
 
 
