@@ -15,7 +15,9 @@ def put_right(*, now: datetime, back: timedelta) -> None:
     bring_back(JobRun.objects.all(), "due_at", "started_at", "ended_at", "progress_at", "waits_since", now=now)
     bring_back(Commit.objects.all(), "completed_at", now=now)
     bring_back(Capture.objects.all(), "captured_at", now=now)
-    bring_back(TapServer.objects.all(), "seen_at", "caught_up_at", now=now)
+    bring_back(TapServer.objects.all(), "seen_at", now=now)
+    # As `now` it would seem to be after the beginning of each capture that was brought back to `now` as well.
+    TapServer.objects.filter(caught_up_at__gte=now).update(caught_up_at=None)
     bring_back(BlockedInput.objects.all(), "retry_at", now=now)
     bring_back(LineageDay.objects.all(), "due_at", now=now)
     LineageDay.objects.filter(day__gt=now.date()).delete()

@@ -27,13 +27,16 @@ def _problems(facts: TableFacts, database: str, table: str) -> Iterator[str]:
     elif facts.kind != BASE_TABLE:
         kind = _KINDS.get(facts.kind, facts.kind)
         yield f"`{database}.{table}` is {kind}, and the binlog has rows of tables only. Capture the tables that it is made of."
-    elif facts.engine.upper() not in _TRANSACTIONAL:
+    elif facts.engine and facts.engine.upper() not in _TRANSACTIONAL:
         yield (
             f"{owner} has the engine {facts.engine}, which knows no transactions: what was rolled back stays in it. "
             "Give it the engine InnoDB, or load it by its cursor column, from a connection with the plug-in `sql`."
         )
-    if not facts.has_definition:
-        yield f"The server does not show how {owner[0].lower()}{owner[1:]} is defined. `SHOW CREATE TABLE` says why; mend that."
+    if not facts.has_definition or (facts.kind == BASE_TABLE and not facts.engine):
+        yield (
+            f"The server cannot show how {owner[0].lower()}{owner[1:]} is defined. It may be locked at the moment, for example by an `ALTER TABLE` that is running: "
+            "try again when that has ended. If the problem remains, run `SHOW CREATE TABLE` and fix the error that it reports."
+        )
     for cascade in facts.cascades:
         yield (
             f"{owner} is changed by its foreign key {cascade.name} to {cascade.parent} ({', '.join(cascade.rules)}), and such changes are not "

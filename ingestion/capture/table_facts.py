@@ -53,7 +53,7 @@ class Cascade:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """`database` and `table` as the server writes them, `kind` and `engine` in its words."""
+    """`database` and `table` as the server writes them, `kind` and `engine` in its words. A table that is locked has no engine to be seen."""
 
     database: str
     table: str
@@ -126,7 +126,7 @@ def _show_create(facts: TableFacts) -> str:
 
 
 def _read_create_statements(connection: sa.Connection, tables: Sequence[TableFacts]) -> dict[str, str]:
-    """By table, in one block with an answer for each; those that the server cannot show, such as a broken one, are not among them."""
+    """By table, in one block with an answer for each; those that the server cannot show, such as a broken or a locked one, are not among them."""
     if not tables:
         return {}
     _show_all_names_quoted(connection)

@@ -66,7 +66,7 @@ class TapServer(models.Model):
     event_at = models.DateTimeField(null=True, blank=True)
     """When that was committed there."""
     caught_up_at = models.DateTimeField(null=True, blank=True)
-    """When the tap had taken all that there was."""
+    """When the tap had taken all that there was. Null: never, or it is not known, as the clock was set back."""
     seen_at = models.DateTimeField(null=True, blank=True)
     """When the tap heard from the server last, as it was told last."""
     error = models.TextField(blank=True)

@@ -12,7 +12,15 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ingestion.domain.avro.compatibility import MAX_REASONS, Compatibility, Refusal, TooManyPairs, refusals
+from ingestion.domain.avro.compatibility import (
+    MAX_PAIRS,
+    MAX_PAIRS_OF_ALL,
+    MAX_REASONS,
+    Compatibility,
+    Refusal,
+    TooManyPairs,
+    refusals,
+)
 from ingestion.models import SchemaSubject, SchemaVersion
 from ingestion.schemas.avro_text import digest_of, parsed
 from lakehub.accounts.audit import audit_log
@@ -80,7 +88,7 @@ def register(
             raise Conflict(
                 f"Version {newest} of {subject} was registered in the meantime: look at what changes from that one."
             )
-        if reasons := _problems(subject, schema, subject.versions.all()):
+        if reasons := _problems(subject, schema, subject.versions.all(), is_captured=is_captured):
             raise Incompatible(f"The schema may not follow version {newest} of {subject}. {_text(reasons)}")
         number = newest + 1
         version = subject.versions.create(
@@ -221,11 +229,15 @@ def _newest_number(subject: SchemaSubject) -> int:
     return number
 
 
-def _problems(subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVersion]) -> tuple[Refusal, ...]:
-    """A schema at a time is in memory: they may be large, and there may be many."""
+def _problems(
+    subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVersion], *, is_captured: bool = False
+) -> tuple[Refusal, ...]:
+    """A schema at a time is in memory: they may be large, and there may be many. The schema of a captured table, which is as wide as the table is, is compared with
+    however many there are: nobody could do anything about a refusal."""
     rule, texts = Compatibility(subject.compatibility), versions.order_by("-version").values_list("version", "text")
     older_ones = texts.iterator(chunk_size=10) if rule.is_transitive else iter(texts[:1])
-    reasons = refusals(rule, schema, ((number, json.loads(text)) for number, text in older_ones))
+    older = ((number, json.loads(text)) for number, text in older_ones)
+    reasons = refusals(rule, schema, older, is_limited=not is_captured)
     try:
         return tuple(islice(reasons, MAX_REASONS))
     except RecursionError:
@@ -234,8 +246,9 @@ def _problems(subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVers
         ) from None
     except TooManyPairs:
         raise Refused(
-            f"The types of the schema are too many to be compared with those of {subject}. Give the types of a union different names, in whatever namespaces they are, "
-            "or let the subject have a rule that is not transitive."
+            f"The schema has too many types to be compared with those of {subject}: more than {MAX_PAIRS:,} pairs of types with one version, or {MAX_PAIRS_OF_ALL:,} with all versions. "
+            "If types of a union have the same name in different namespaces, give them different names. If the schema has many fields and the subject many versions, "
+            "give the subject a rule that is not transitive."
         ) from None
 
 

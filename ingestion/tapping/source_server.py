@@ -29,8 +29,8 @@ _TIMEOUTS = Timeouts(silence=timedelta(seconds=60))
 LOOK_S = 30.0
 """After so long no other account is tried, where none was heard."""
 _SILENT = (
-    "The account of a connection does not get through, and no capture of its datasets begins; those that have begun go on by another account. "
-    "Correct the connection, or the account. {}"
+    "Lakehub cannot connect to this server with the account of one connection. Its new datasets are not captured until it can; datasets that are already captured "
+    "continue with the account of another connection. Check the connection and its account. {}"
 )
 
 

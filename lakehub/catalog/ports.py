@@ -110,7 +110,7 @@ def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> C
 
 @dataclass(frozen=True)
 class SurveyedTable:
-    """The names of its columns and its key as its server has them, and why it cannot be captured."""
+    """The names of its columns and its key as its server has them, and why it cannot be captured. Without columns: the server does not show it now."""
 
     columns: tuple[str, ...]
     primary_key: tuple[str, ...]

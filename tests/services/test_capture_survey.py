@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +15,8 @@ import pytest
 from ingestion.captures.checks.single import capture_findings
 from ingestion.captures.checks.survey import survey_database
 from lakehub.catalog.ports import CaptureSurvey
+from lakehub.setup.machine import scaled
+from tests.polling import wait_until
 from tests.services.tapped_server import TappedServer, tapped_server
 
 DATABASE = "lakehub_survey"
@@ -22,6 +26,9 @@ UNFIT = {
     "versioned": ("(id int PRIMARY KEY) WITH SYSTEM VERSIONING", "WITH SYSTEM VERSIONING"),
     "100% odd": ("(id int PRIMARY KEY, place point)", "GEOMETRY"),
 }
+
+LOCKED = ("a1", "a2", "a3")
+"""Locks are taken in the order of the names."""
 
 
 @pytest.fixture
@@ -98,9 +105,39 @@ def test_one_table_that_the_server_cannot_show_costs_no_other(server: TappedServ
     server.execute("CREATE TABLE broken (id int PRIMARY KEY) ENGINE=MERGE UNION=(gone)")
     tables = survey(server).tables
     assert tables["t0"].findings.of_table == ()
-    assert "does not show how the table `lakehub_survey.broken` is defined" in " ".join(
+    assert "cannot show how the table `lakehub_survey.broken` is defined" in " ".join(
         tables["broken"].findings.of_table
     )
+
+
+@pytest.mark.usefixtures("renamed")
+def test_tables_that_are_locked_are_named_as_such_and_cost_no_other(server: TappedServer) -> None:
+    began = time.monotonic()
+    tables = survey(server).tables
+    assert time.monotonic() - began < scaled(5), "it does not wait for them"
+    assert set(tables) == {"t0", "ends", *LOCKED}
+    assert tables["t0"].findings.of_table == tables["ends"].findings.of_table == ()
+    for name in LOCKED:
+        (problem,) = tables[name].findings.of_table
+        assert f"cannot show how the table `{DATABASE}.{name}` is defined. It may be locked" in problem
+        assert (tables[name].columns, tables[name].primary_key) == ((), ())
+
+
+@pytest.fixture
+def renamed(server: TappedServer) -> Iterator[None]:
+    """A RENAME holds the tables of LOCKED alone, and waits for `ends`, which somebody reads."""
+    server.execute(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in ("ends", *LOCKED)))
+    renames = ", ".join(f"{DATABASE}.{name} TO {DATABASE}.{name}_2" for name in (*LOCKED, "ends"))
+    waiting = "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table metadata lock' AND info LIKE 'RENAME%%'"
+    with server.engine.connect() as reader, ThreadPoolExecutor(1) as pool:
+        reader.exec_driver_sql(f"SELECT * FROM {DATABASE}.ends")
+        rename = pool.submit(server.execute, f"RENAME TABLE {renames}")
+        try:
+            wait_until(lambda: server.select(waiting)[0][0] == 1)
+            yield
+        finally:
+            reader.rollback()
+            rename.result(scaled(30))
 
 
 def test_a_server_that_cannot_be_tapped_says_so_and_no_table_is_looked_at(server: TappedServer) -> None:

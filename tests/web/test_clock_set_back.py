@@ -8,7 +8,9 @@ import pytest
 from django.db import OperationalError
 
 from incidents.models import Incident, Message, MessageState
-from ingestion.models import Commit, CopyLease, JobKind, JobRun, JobState
+from ingestion.captures.reach import captured_upto
+from ingestion.captures.states import note_captured
+from ingestion.models import Commit, CopyLease, JobKind, JobRun, JobState, TapServer
 from ingestion.runs import feed_schedule
 from ingestion.runs.leases import LEASE_DURATION
 from lakehub.accounts.models import BrowserSession, PasswordResetRequest, SignInTries
@@ -18,6 +20,7 @@ from lakehub.kernel.interval import EVERYTHING
 from quality.models import Unit
 from tests import factories as make
 from tests.factories import DAY, HOUR, MINUTE, NOW
+from tests.web.ingestion.captures.taps import captured
 
 pytestmark = pytest.mark.django_db
 
@@ -186,6 +189,28 @@ def test_no_commit_is_later_than_now() -> None:
     Commit.objects.create(copy=copy, instant="20261231100000000", completed_at=AHEAD, operation="upsert")
     note_time(now=NOW)
     assert Commit.objects.get().completed_at == NOW
+
+
+@pytest.mark.parametrize("caught_up_at", [AHEAD + MINUTE, NOW], ids=["ahead", "at the time that it is again"])
+def test_a_capture_that_began_after_its_tap_had_caught_up_is_not_complete(caught_up_at: datetime) -> None:
+    dataset, _ = captured("trips", "riders")
+    copy = make.copy_of(dataset)
+    capture, began_at = dataset.feed.capture, AHEAD + HOUR
+    note_captured(capture.topic, capture.load, since="0-1-9", table="db:3306/ops.trips", columns={}, now=began_at)
+    server = TapServer.objects.create(address="db:3306", caught_up_at=caught_up_at, seen_at=AHEAD)
+    assert captured_upto(copy, NOW + HOUR) is None
+    note_time(now=NOW)
+    assert captured_upto(copy, NOW + HOUR) is None
+    server.refresh_from_db()
+    assert (server.caught_up_at, server.seen_at) == (None, NOW)
+    TapServer.objects.update(caught_up_at=NOW + MINUTE)
+    assert captured_upto(copy, NOW + HOUR) == NOW + MINUTE, "it has caught up again"
+
+
+def test_when_a_tap_had_caught_up_stays_known_where_the_clock_was_right() -> None:
+    TapServer.objects.create(address="db:3306", caught_up_at=NOW - HOUR)
+    note_time(now=NOW)
+    assert TapServer.objects.get().caught_up_at == NOW - HOUR
 
 
 def test_a_run_that_is_to_be_tried_again_is() -> None:

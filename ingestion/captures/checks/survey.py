@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +20,10 @@ from lakehub.catalog.storages.sql import TIMEOUTS
 from lakehub.catalog.storages.sql.looks import place_for_a_look
 from lakehub.source_databases.engine import CannotOpen, error_text, open_database
 from lakehub.source_databases.urls import UnusableUrl, read_url, with_mariadb_driver
+
+_NEVER_WAIT = "SET SESSION lock_wait_timeout = 0"
+"""For a table that is locked, such as one that another session renames or alters: each query of the look would wait for each such table, twice for some.
+The connection is closed after the look."""
 
 
 def survey_database(url: str, choose: Callable[[Sequence[str]], Sequence[str]]) -> CaptureSurvey:
@@ -44,15 +49,22 @@ def _survey(
     server = server_problems(read_server_facts(connection))
     if reasons := tuple(problem.text for problem in server if not problem.is_warning):
         return CaptureSurvey({}, reasons)
+    connection.exec_driver_sql(_NEVER_WAIT)
     if not (tables := choose(sorted(read_table_names(connection, database)))):
         return CaptureSurvey({})
     facts = read_facts_of_tables(connection, database, tables)
     definitions, charsets = read_definitions(connection, database, tables), read_charsets(connection)
-    seen = [table for table in tables if table in facts and table in definitions]  # others were dropped just now
-    return CaptureSurvey({table: _surveyed(facts[table], definitions[table], database, charsets) for table in seen})
+    seen = [table for table in tables if table in facts]  # others were dropped just now
+    return CaptureSurvey({table: _surveyed(facts[table], definitions.get(table), database, charsets) for table in seen})
 
 
-def _surveyed(facts: TableFacts, definition: TableMap, database: str, charsets: Mapping[int, str]) -> SurveyedTable:
+def _surveyed(
+    facts: TableFacts, definition: TableMap | None, database: str, charsets: Mapping[int, str]
+) -> SurveyedTable:
+    """`definition`: None where the server does not show it now."""
+    if definition is None:
+        problems = table_problems(replace(facts, has_definition=False), database, facts.table)
+        return SurveyedTable((), (), CaptureFindings(of_table=tuple(problems)))
     of_table = table_problems(facts, database, facts.table)
     findings = CaptureFindings(
         of_table=tuple(of_table),

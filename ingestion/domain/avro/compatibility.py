@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
+from math import inf
 from typing import Any
 
 from ingestion.domain.avro.schema_tree import NAMED, Logical, Node, tree_of
@@ -87,24 +88,28 @@ class Refusal:
         return f"{who}{what}: {self.problem}."
 
 
-def refusals(rule: Compatibility, proposed: Avro, older_ones: Iterable[tuple[int, Avro]]) -> Iterator[Refusal]:
-    """`older_ones`: the versions that count, with their numbers: the newest, or all if the rule is transitive. None: `proposed` may follow. Raises TooManyPairs."""
-    budget = _Budget(MAX_PAIRS_OF_ALL)
-    for version, older in older_ones:
+def refusals(
+    rule: Compatibility, proposed: Avro, older_ones: Iterable[tuple[int, Avro]], *, is_limited: bool = True
+) -> Iterator[Refusal]:
+    """`older_ones`: the versions that count, with their numbers: the newest, or all if the rule is transitive. None: `proposed` may follow. `is_limited`: to
+    MAX_PAIRS_OF_ALL; each version is to MAX_PAIRS in any case. Raises TooManyPairs."""
+    budget, new = _Budget(MAX_PAIRS_OF_ALL if is_limited else inf), tree_of(proposed)
+    for version, text in older_ones:
+        older = tree_of(text)
         if rule.looks_backward:
-            yield from (Refusal(version, problem, True) for problem in _incompatibilities(proposed, older, budget))
+            yield from (Refusal(version, problem, True) for problem in _incompatibilities(new, older, budget))
         if rule.looks_forward:
-            yield from (Refusal(version, problem, False) for problem in _incompatibilities(older, proposed, budget))
+            yield from (Refusal(version, problem, False) for problem in _incompatibilities(older, new, budget))
 
 
 def incompatibilities(reader: Avro, writer: Avro) -> tuple[Incompatibility, ...]:
     """Why what was written by `writer` cannot be read by `reader`, MAX_REASONS at most; none: it can. Raises NotAvro, TooManyPairs."""
-    return _incompatibilities(reader, writer, _Budget(MAX_PAIRS))
+    return _incompatibilities(tree_of(reader), tree_of(writer), _Budget(MAX_PAIRS))
 
 
-def _incompatibilities(reader: Avro, writer: Avro, budget: _Budget) -> tuple[Incompatibility, ...]:
+def _incompatibilities(reader: Node, writer: Node, budget: _Budget) -> tuple[Incompatibility, ...]:
     comparison = _Comparison(min(budget.left, MAX_PAIRS))
-    problems = tuple(comparison.problems(tree_of(reader), tree_of(writer)))
+    problems = tuple(comparison.problems(reader, writer))
     budget.left -= comparison.pairs
     return problems
 
@@ -113,14 +118,14 @@ def _incompatibilities(reader: Avro, writer: Avro, budget: _Budget) -> tuple[Inc
 class _Budget:
     """`left`: how many pairs of types may be compared yet."""
 
-    left: int
+    left: float
 
 
 @dataclass
 class _Comparison:
     """By pair of types, `most` at most, what is wrong, with paths from there on; empty while they are compared, as types may hold themselves."""
 
-    most: int
+    most: float
     _known: dict[tuple[int, int], list[Incompatibility]] = field(default_factory=dict)
     _branches: dict[int, dict[str, list[Node]]] = field(default_factory=dict)
     """Of unions by name."""

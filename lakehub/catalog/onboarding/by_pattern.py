@@ -192,7 +192,7 @@ def _problems(
         )
     if "." in application.table:
         problems.add("table", f"`{application.table}` has a dot, which would part a database from a table: rename it.")
-    if not application.primary_key:
+    if surveyed.columns and not application.primary_key:
         problems.add("primary_key", _NO_KEY)
     check_lake_columns(problems, application, surveyed.columns)
     check_table_of_capture(problems, application, surveyed.findings)

@@ -107,10 +107,12 @@ def test_a_table_that_cannot_be_captured_says_why_before_anybody_confirms(
     }
     columns = {"names": ("id", "a b")}
     tables = {name: SurveyedTable(columns.get(name, ("id", "place")), ("id",), each) for name, each in findings.items()}
-    survey_is(monkeypatch, tables)
+    locked = SurveyedTable((), (), CaptureFindings(of_table=("It may be locked.",)))
+    survey_is(monkeypatch, tables | {"locked": locked})
     selection = chosen(shop, "*")
     assert selection.requests == ()
     reasons = {line.name: line.why for line in selection.lines}
+    assert reasons["locked"] == {"table": "It may be locked."}, "nothing about a key that nobody sees"
     assert (reasons["log"], reasons["odd"]) == ({"table": "`log` is MyISAM."}, {"table": "`place` is GEOMETRY."})
     assert "`id` is timestamp in the lake and cannot be a part" in reasons["at"]["primary_key"]
     assert "`a b`" in reasons["names"]["table"]

@@ -12,11 +12,13 @@ from ingestion.capture.tap.position import reference_key
 from ingestion.captures import states
 from ingestion.captures.records import capture_of
 from ingestion.captures.topics import topic_to_read
+from ingestion.domain.avro import compatibility
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_schema import event_schema
 from ingestion.models import Capture, SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import CapturedVersions, subject_schema_of
+from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import NOW
 
@@ -70,6 +72,25 @@ def test_a_type_that_becomes_another_is_told_and_nothing_is_registered(versions:
     with pytest.raises(NotCaptured, match="has changed `n` from string to int"):
         columns(versions, {"id": "long", "n": "int"})
     assert SchemaVersion.objects.count() == 1
+
+
+def test_however_many_versions_a_wide_table_has_it_goes_on(
+    versions: CapturedVersions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a transitive rule each version is compared with all before it, and what people register within limits."""
+    types = {f"c{number}": "long" for number in range(40)}
+    columns(versions, types)
+    registry.set_rule(registry.find_subject(SUBJECT), "full_transitive", actor="ana", now=NOW)
+    monkeypatch.setattr(compatibility, "MAX_PAIRS_OF_ALL", 1_000)
+    for number in range(10):
+        columns(versions, types | {f"more{number}": "string"})
+    assert registry.find_version(SUBJECT).version == 11
+    text = registry.find_version(SUBJECT).text.replace('"more9"', '"mine"')
+    with pytest.raises(Refused, match=r"2,000,000 with all versions.* rule that is not transitive"):
+        registry.register(SUBJECT, text, team=versions.team, actor="ana", now=NOW)
+    monkeypatch.setattr(compatibility, "MAX_PAIRS", 100)
+    with pytest.raises(NotCaptured, match="too many types"):
+        columns(versions, types | {"last": "string"})
 
 
 def test_a_rule_that_is_against_it_is_told(versions: CapturedVersions) -> None:
