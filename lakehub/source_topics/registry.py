@@ -5,8 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import time
 from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -19,14 +23,23 @@ _MOST_BYTES = 2 * 2**20
 _UNKNOWN_ID = 404
 _IDS = 2**31
 """Registries count below: one of them may call a greater number a mistake of whoever asks, and whoever writes a message may write any."""
+MOST_REFUSED, UNKNOWN_S = 10_000, 5.0
+"""Numbers of which is remembered why no message is read by them; for so long of one that is not there, which may be registered yet."""
+
+
+class _NotThere(BadMessage):
+    """The number has no schema yet."""
 
 
 @dataclass
 class SchemaRegistry:
-    """`url`: empty: there is none. Each schema is asked for once; one that is not there, again with the next message that names it."""
+    """`url`: empty: there is none. Each schema is asked for once, also one that cannot be read by; one that is not there, again after a while."""
 
     url: str = field(repr=False)
+    monotonic: Callable[[], float] = time.monotonic
     _known: dict[int, Any] = field(default_factory=dict, repr=False)
+    _refused: OrderedDict[int, tuple[str, float]] = field(default_factory=OrderedDict, repr=False)
+    """Why, and until when; the one that was named last is last."""
 
     def schema(self, number: int) -> Any:
         """As fastavro reads by it. Raises BadMessage where there is none that can be read, TopicsError where the registry does not answer."""
@@ -40,13 +53,31 @@ class SchemaRegistry:
                 broken.UNKNOWN_SCHEMA, f"No registry has a schema {number:,}: their numbers are below {_IDS:,}."
             )
         if number not in self._known:
-            self._known[number] = self._ask(number)
+            self._require_not_refused(number)
+            self._known[number] = self._remembering(number)
         return self._known[number]
+
+    def _require_not_refused(self, number: int) -> None:
+        why, until = self._refused.get(number, ("", -inf))
+        if self.monotonic() < until:
+            self._refused.move_to_end(number)
+            raise BadMessage(broken.UNKNOWN_SCHEMA, why)
+
+    def _remembering(self, number: int) -> Any:
+        try:
+            return self._ask(number)
+        except BadMessage as problem:
+            until = self.monotonic() + UNKNOWN_S if isinstance(problem, _NotThere) else inf
+            self._refused[number] = (str(problem), until)
+            self._refused.move_to_end(number)
+            if len(self._refused) > MOST_REFUSED:
+                self._refused.popitem(last=False)
+            raise
 
     def _ask(self, number: int) -> Any:
         status, body = self._get(f"/schemas/ids/{number}")
         if status == _UNKNOWN_ID:
-            raise BadMessage(broken.UNKNOWN_SCHEMA, f"The registry has no schema {number}.")
+            raise _NotThere(broken.UNKNOWN_SCHEMA, f"The registry has no schema {number}.")
         if status == http.client.OK and len(body) >= _MOST_BYTES:
             raise BadMessage(
                 broken.UNKNOWN_SCHEMA, f"Schema {number} has more than {_MOST_BYTES // 2**20} MiB, and is not read."
