@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from lakehub.source_topics.broken import UNKNOWN_SCHEMA, BadMessage, TopicsError
-from lakehub.source_topics.registry import MOST_REFUSED, UNKNOWN_S, SchemaRegistry
+from lakehub.source_topics.broken import UNKNOWN_SCHEMA, BadMessage, RegistrySilent
+from lakehub.source_topics.registry import ASK_AGAIN_S, MOST_REFUSED, UNKNOWN_S, SchemaRegistry
 
 LARGE = json.dumps({"schema": json.dumps({"type": "enum", "name": "E", "symbols": ["a" * 3_000_000]})}).encode()
 
@@ -46,9 +46,32 @@ def test_what_a_message_names_is_its_own_fault(number: int, status: int, body: b
 def test_a_registry_that_answers_otherwise_is_asked_again(status: int, body: bytes) -> None:
     registry = Answering(status, body)
     for _ in range(2):
-        with pytest.raises(TopicsError, match=f"registry.example.org answered {status}"):
+        with pytest.raises(RegistrySilent, match=f"registry.example.org answered {status}") as silent:
             registry.schema(2**31 - 1)
+        assert silent.value.until == ASK_AGAIN_S
     assert registry.asked == ["/schemas/ids/2147483647"] * 2
+
+
+class Unreachable(Answering):
+    """Each attempt takes ten seconds."""
+
+    def _get(self, path: str) -> tuple[int, bytes]:
+        self.asked.append(path)
+        self.now += 10
+        if self.status == 0:
+            raise TimeoutError("timed out")
+        return self.status, self.body
+
+
+def test_a_registry_that_is_not_reached_is_left_alone_for_longer_than_that_took() -> None:
+    registry = Unreachable(0, b'{"schema": "\\"string\\""}')
+    for number in range(1_000):
+        with pytest.raises(RegistrySilent, match="was not reached: timed out") as silent:
+            registry.schema(number)
+        assert silent.value.until == 10 + ASK_AGAIN_S + 50
+    assert (registry.now, len(registry.asked)) == (10, 1)
+    registry.now, registry.status = silent.value.until, 200
+    assert registry.schema(1) == "string"
 
 
 OTHER = b'{"schema": "{}", "schemaType": "PROTOBUF"}'
