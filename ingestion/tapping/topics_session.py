@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from ingestion.capture.source_counts import HourCounts
@@ -33,26 +34,19 @@ from ingestion.tapping.session import (
     versions_by_topic,
 )
 from ingestion.tapping.source_server import ServerUnreachable
+from ingestion.tapping.topic_looks import LooksAgain, TopicLook, look_at_cluster
 from lakehub.source_topics.begin import EARLIEST, KEY_OF_MESSAGE, LATEST, TopicBegin, parse_begin
 from lakehub.source_topics.broken import RegistrySilent, TopicsError
 from lakehub.source_topics.cluster import LATEST as NEWEST
-from lakehub.source_topics.cluster import Bounds, TopicCluster, open_cluster
+from lakehub.source_topics.cluster import TopicCluster, open_cluster
 from lakehub.source_topics.reader import TopicOutdated, TopicReader, sample_topic
 from lakehub.source_topics.registry import SchemaRegistry
 
 LOOK_EVERY_S = 2.0
 """At the topics, for what their messages do not say: whether they are the same, how many partitions they have, and how far they go."""
 OPEN_AGAIN_S = 60.0
-"""Where topics wait that this session leaves out."""
+"""Where topics wait for their registry to begin."""
 _WAITS = "The topics that need it wait, and others of the cluster do not: {}"
-
-
-@dataclass(frozen=True)
-class _TopicLook:
-    """`id` None: there is no such topic."""
-
-    id: str | None = None
-    bounds: Mapping[int, Bounds] = field(default_factory=dict)
 
 
 @dataclass
@@ -69,6 +63,10 @@ class TopicsSession:
     """By URL and topic, how far its partitions went when they were looked at last."""
     waits: Mapping[str, str]
     """By topic of the changelog, why this session leaves it out; others may wait too, for a while."""
+    silent: LooksAgain
+    """The connections that do not get through."""
+    opens_again_at: float
+    """By the monotonic clock, for topics that wait to begin."""
     behind: set[str]
     """Topics of the changelog that wait, or have waited and are not at the end yet: all others may be caught up without them."""
     _looked_at: float = field(init=False)
@@ -79,7 +77,7 @@ class TopicsSession:
 
     def step(self) -> None:
         """Takes what has come. Raises ServerUnreachable, ChangelogError, PlanOutdated."""
-        if self.waits and self.parts.monotonic() >= self._opened_at + OPEN_AGAIN_S:
+        if self.parts.monotonic() >= self.opens_again_at or self.silent.has_heard():
             raise PlanOutdated
         try:
             self.tap.step()
@@ -178,21 +176,22 @@ def open_topics_session(server: str, plan: Sequence[PlannedCapture], parts: TapP
 
 
 def _open(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TopicsSession:
-    clusters = {url: open_cluster(url) for url in dict.fromkeys(each.url for each in plan)}
-    looks = {each.spec.topic: _look_at(clusters[each.url], each.spec.table) for each in plan}
+    look = look_at_cluster(plan)
+    clusters, looks = look.clusters, look.topics
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = TopicsState() if position is None else TopicsState.from_json(position)
 
     stops = moved_captures(server, plan) | forgotten_stops(stored.stopped, plan)
-    stops |= _stops_of_topics(server, [each for each in plan if goes_on(each, stops)], stored, looks)
-    captured = [each for each in plan if goes_on(each, stops)]
+    heard = [each for each in plan if each.url in clusters]
+    stops |= _stops_of_topics(server, [each for each in heard if goes_on(each, stops)], stored, looks)
+    captured = [each for each in heard if goes_on(each, stops)]
     topics = _captured_topics(server, captured, clusters, parts)
-    waits = _learn([each for each in captured if not each.is_live], topics, clusters, looks)
+    unlearned = _learn([each for each in captured if not each.is_live], topics, clusters, looks)
+    unheard = [each for each in plan if each.url in look.silent and goes_on(each, stops)]
+    waits = {each.spec.topic: look.silent[each.url] for each in unheard} | unlearned
     captured = [each for each in captured if each.spec.topic not in waits]
     begun = [each for each in captured if not each.is_live]
-    if waits and not captured:
-        raise ServerUnreachable(next(iter(waits.values())))
     state = _state(plan, stored, looks, stops, waits)
 
     keep_stored_counts(server, plan, stored.counts, now=parts.clock())
@@ -200,15 +199,20 @@ def _open(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> Topic
     for each in begun:
         _note_begun(server, each, state.places[each.spec.topic], parts)
     keep_stops(plan, stops, now=parts.clock())
+    if waits and not captured:
+        raise ServerUnreachable(next(iter(waits.values())))
 
     readers = _open_readers(clusters, captured, state)
     own = {each.spec.topic: topics[each.spec.topic] for each in captured}
     tap = TopicsTap(readers, writer, own, state, clock=parts.clock, monotonic=parts.monotonic)
     ends: dict[tuple[str, str], Mapping[int, int]] = {
-        (each.url, each.spec.table): _ends(looks[each.spec.topic]) for each in captured
+        (each.url, each.spec.table): looks[each.spec.topic].ends for each in captured
     }
     behind = {*waits, *(_behind_before(server) & own.keys())}
-    return TopicsSession(plan, parts, clusters, [reader for reader, _ in readers], tap, ends, waits, behind)
+    again, opens_again_at = LooksAgain(unheard, parts.monotonic), parts.monotonic() + OPEN_AGAIN_S if unlearned else inf
+    return TopicsSession(
+        plan, parts, clusters, [reader for reader, _ in readers], tap, ends, waits, again, opens_again_at, behind
+    )
 
 
 def _behind_before(server: str) -> set[str]:
@@ -217,17 +221,8 @@ def _behind_before(server: str) -> set[str]:
     return set() if known is None else {*known.place.get(BEHIND, ())}
 
 
-def _look_at(cluster: TopicCluster, topic: str) -> _TopicLook:
-    facts = cluster.facts([topic]).get(topic)
-    return _TopicLook() if facts is None else _TopicLook(facts.id, cluster.bounds(topic, facts.partitions))
-
-
-def _ends(look: _TopicLook) -> dict[int, int]:
-    return {partition: bounds.next for partition, bounds in look.bounds.items()}
-
-
 def _stops_of_topics(
-    server: str, plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, _TopicLook]
+    server: str, plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, TopicLook]
 ) -> dict[str, str]:
     """By topic of the changelog, why its capture cannot go on, or begin."""
     stops = {}
@@ -246,7 +241,7 @@ def _stops_of_topics(
     return stops
 
 
-def _why_no_beginning(planned: PlannedCapture, look: _TopicLook) -> str:
+def _why_no_beginning(planned: PlannedCapture, look: TopicLook) -> str:
     try:
         begin = _begin_of(planned)
     except ValueError as problem:
@@ -271,7 +266,7 @@ def _begin_of(planned: PlannedCapture) -> TopicBegin:
 def _state(
     plan: Sequence[PlannedCapture],
     stored: TopicsState,
-    looks: Mapping[str, _TopicLook],
+    looks: Mapping[str, TopicLook],
     stops: Mapping[str, str],
     waits: Mapping[str, str],
 ) -> TopicsState:
@@ -296,13 +291,13 @@ def _state(
     return state
 
 
-def _first_offsets(planned: PlannedCapture, look: _TopicLook) -> dict[int, int]:
+def _first_offsets(planned: PlannedCapture, look: TopicLook) -> dict[int, int]:
     begin, bounds = _begin_of(planned), look.bounds
     if begin.at is not None:
         cluster = open_cluster(planned.url)
         return cluster.offsets_at(planned.spec.table, [*bounds], begin.at)
     if begin.word == LATEST:
-        return _ends(look)
+        return look.ends
     return {partition: begin.offsets.get(partition, each.first) for partition, each in bounds.items()}
 
 
@@ -343,7 +338,7 @@ def _learn(
     begun: Sequence[PlannedCapture],
     topics: Mapping[str, CapturedTopic],
     clusters: Mapping[str, TopicCluster],
-    looks: Mapping[str, _TopicLook],
+    looks: Mapping[str, TopicLook],
 ) -> dict[str, str]:
     """So that the first version has the columns that onboarding has shown, and types that hold what is there. By topic, why it has to wait."""
     waits = {}
