@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from ingestion.capture.source_counts import HourCounts
@@ -15,10 +16,12 @@ from ingestion.capture.topics.place import TopicPlace, TopicsState, offsets_text
 from ingestion.capture.topics.topics_tap import TopicsTap
 from ingestion.captures import states
 from ingestion.captures.changelog import producer_of
+from ingestion.captures.reach import BEHIND
 from ingestion.captures.servers import PlannedCapture, current_plan
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.models import TapServer
 from ingestion.schemas.captured_versions import VersionsByTopic
 from ingestion.tapping.beginning import LOAD_AGAIN, moved_captures, table_name
 from ingestion.tapping.parts import TapParts
@@ -31,27 +34,19 @@ from ingestion.tapping.session import (
     versions_by_topic,
 )
 from ingestion.tapping.source_server import ServerUnreachable
+from ingestion.tapping.topic_looks import LooksAgain, TopicLook, look_at_cluster
 from lakehub.source_topics.begin import EARLIEST, KEY_OF_MESSAGE, LATEST, TopicBegin, parse_begin
-from lakehub.source_topics.broken import TopicsError
+from lakehub.source_topics.broken import RegistrySilent, TopicsError
 from lakehub.source_topics.cluster import LATEST as NEWEST
-from lakehub.source_topics.cluster import Bounds, TopicCluster, open_cluster
+from lakehub.source_topics.cluster import TopicCluster, open_cluster
 from lakehub.source_topics.reader import TopicOutdated, TopicReader, sample_topic
 from lakehub.source_topics.registry import SchemaRegistry
 
 LOOK_EVERY_S = 2.0
 """At the topics, for what their messages do not say: whether they are the same, how many partitions they have, and how far they go."""
-
-
-class _NoBeginning(ValueError):
-    """The options name a place that the topic does not have; the message says which, and what to do."""
-
-
-@dataclass(frozen=True)
-class _TopicLook:
-    """`id` None: there is no such topic."""
-
-    id: str | None = None
-    bounds: Mapping[int, Bounds] = field(default_factory=dict)
+OPEN_AGAIN_S = 60.0
+"""Where topics wait for their registry to begin."""
+_WAITS = "The topics that need it wait, and others of the cluster do not: {}"
 
 
 @dataclass
@@ -66,6 +61,14 @@ class TopicsSession:
     tap: TopicsTap
     ends: dict[tuple[str, str], Mapping[int, int]]
     """By URL and topic, how far its partitions went when they were looked at last."""
+    waits: Mapping[str, str]
+    """By topic of the changelog, why this session leaves it out; others may wait too, for a while."""
+    silent: LooksAgain
+    """The connections that do not get through."""
+    opens_again_at: float
+    """By the monotonic clock, for topics that wait to begin."""
+    behind: set[str]
+    """Topics of the changelog that wait, or have waited and are not at the end yet: all others may be caught up without them."""
     _looked_at: float = field(init=False)
     _opened_at: float = field(init=False)
 
@@ -74,8 +77,11 @@ class TopicsSession:
 
     def step(self) -> None:
         """Takes what has come. Raises ServerUnreachable, ChangelogError, PlanOutdated."""
+        if self.parts.monotonic() >= self.opens_again_at or self.silent.has_heard():
+            raise PlanOutdated
         try:
             self.tap.step()
+            self._note_waits()
             if self.parts.monotonic() >= self._looked_at + LOOK_EVERY_S:
                 self._look()
                 self._looked_at = self.parts.monotonic()
@@ -86,6 +92,13 @@ class TopicsSession:
         except TopicsError as problem:
             raise ServerUnreachable(str(problem)) from problem
 
+    def _note_waits(self) -> None:
+        """Raises ServerUnreachable where nothing is left to read."""
+        waits = self.tap.waits
+        self.behind |= waits.keys()
+        if waits and waits.keys() >= self.tap.captured_topics:
+            raise ServerUnreachable(next(iter(waits.values())).why)
+
     def close(self) -> None:
         for reader in self.readers:
             reader.close()
@@ -93,27 +106,35 @@ class TopicsSession:
     def _look(self) -> None:
         for url, cluster in self.clusters.items():
             places = self._places(url)
-            facts = cluster.facts([*partitions_of(places)])
-            for place in places:
+            facts = cluster.facts([*partitions_of([*places.values()])])
+            for place in places.values():
                 topic = facts.get(place.topic)
                 if topic is None or topic.id != place.topic_id or set(topic.partitions) != place.next.keys():
                     raise PlanOutdated
                 self.ends[url, place.topic] = cluster.offsets(place.topic, topic.partitions, NEWEST)
+        self.behind -= {topic for topic in self.behind & self.tap.captured_topics if self._is_at_end(topic)}
 
-    def _places(self, url: str) -> list[TopicPlace]:
+    def _places(self, url: str) -> dict[str, TopicPlace]:
+        """By topic of the changelog."""
         own = [each.spec.topic for each in self.plan if each.url == url]
-        return [self.tap.state.places[topic] for topic in own if topic in self.tap.captured_topics]
+        return {topic: self.tap.state.places[topic] for topic in own if topic in self.tap.captured_topics}
+
+    def _is_at_end(self, topic: str) -> bool:
+        (url,) = (each.url for each in self.plan if each.spec.topic == topic)
+        place = self.tap.state.places[topic]
+        ends = self.ends[url, place.topic]
+        return topic not in self.tap.waits and all(place.next.get(number, 0) >= end for number, end in ends.items())
 
     @property
     def position(self) -> str:
         """How far each topic was taken, for people."""
-        places = [place for url in self.clusters for place in self._places(url)]
+        places = [place for url in self.clusters for place in self._places(url).values()]
         return "; ".join(f"{topic} {offsets_text(offsets)}" for topic, offsets in sorted(partitions_of(places).items()))
 
     @property
     def place(self) -> dict[str, Any]:
-        """The position says all of it."""
-        return {}
+        """The position says all of it, but for which datasets it does not count when all others are caught up."""
+        return {BEHIND: sorted(self.behind)} if self.behind else {}
 
     @property
     def event_at(self) -> datetime | None:
@@ -123,12 +144,8 @@ class TopicsSession:
 
     @property
     def is_caught_up(self) -> bool:
-        return all(
-            place.next.get(partition, 0) >= end
-            for url in self.clusters
-            for place in self._places(url)
-            for partition, end in self.ends[url, place.topic].items()
-        )
+        others = self.tap.captured_topics - self.behind
+        return not (self.behind and not others) and all(map(self._is_at_end, others))
 
     @property
     def captured(self) -> int:
@@ -143,7 +160,8 @@ class TopicsSession:
 
     @property
     def warnings(self) -> list[str]:
-        return []
+        own = [wait.why for wait in self.tap.waits.values()]
+        return [*dict.fromkeys([*self.waits.values(), *(_WAITS.format(why) for why in own)])]
 
 
 def open_topics_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TopicsSession:
@@ -158,46 +176,53 @@ def open_topics_session(server: str, plan: Sequence[PlannedCapture], parts: TapP
 
 
 def _open(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TopicsSession:
-    clusters = {url: open_cluster(url) for url in dict.fromkeys(each.url for each in plan)}
-    looks = {each.spec.topic: _look_at(clusters[each.url], each.spec.table) for each in plan}
+    look = look_at_cluster(plan)
+    clusters, looks = look.clusters, look.topics
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = TopicsState() if position is None else TopicsState.from_json(position)
 
     stops = moved_captures(server, plan) | forgotten_stops(stored.stopped, plan)
-    stops |= _stops_of_topics(server, [each for each in plan if goes_on(each, stops)], stored, looks)
-    captured = [each for each in plan if goes_on(each, stops)]
-    begun = [each for each in captured if not each.is_live]
-    state = _state(plan, stored, looks, stops)
+    heard = [each for each in plan if each.url in clusters]
+    stops |= _stops_of_topics(server, [each for each in heard if goes_on(each, stops)], stored, looks)
+    captured = [each for each in heard if goes_on(each, stops)]
     topics = _captured_topics(server, captured, clusters, parts)
-    for each in begun:
-        _learn(topics[each.spec.topic], clusters[each.url], looks[each.spec.topic])
+    unlearned = _learn([each for each in captured if not each.is_live], topics, clusters, looks)
+    unheard = [each for each in plan if each.url in look.silent and goes_on(each, stops)]
+    waits = {each.spec.topic: look.silent[each.url] for each in unheard} | unlearned
+    captured = [each for each in captured if each.spec.topic not in waits]
+    begun = [each for each in captured if not each.is_live]
+    state = _state(plan, stored, looks, stops, waits)
 
     keep_stored_counts(server, plan, stored.counts, now=parts.clock())
     writer.commit([], state.as_json())
     for each in begun:
         _note_begun(server, each, state.places[each.spec.topic], parts)
     keep_stops(plan, stops, now=parts.clock())
+    if waits and not captured:
+        raise ServerUnreachable(next(iter(waits.values())))
 
     readers = _open_readers(clusters, captured, state)
-    tap = TopicsTap([(reader, own) for reader, own in readers], writer, topics, state, clock=parts.clock)
+    own = {each.spec.topic: topics[each.spec.topic] for each in captured}
+    tap = TopicsTap(readers, writer, own, state, clock=parts.clock, monotonic=parts.monotonic)
     ends: dict[tuple[str, str], Mapping[int, int]] = {
-        (each.url, each.spec.table): _ends(looks[each.spec.topic]) for each in captured
+        (each.url, each.spec.table): looks[each.spec.topic].ends for each in captured
     }
-    return TopicsSession(plan, parts, clusters, [reader for reader, _ in readers], tap, ends)
+    behind = {*waits, *(_behind_before(server) & own.keys())}
+    again, opens_again_at = LooksAgain(unheard, parts.monotonic), parts.monotonic() + OPEN_AGAIN_S if unlearned else inf
+    return TopicsSession(
+        plan, parts, clusters, [reader for reader, _ in readers], tap, ends, waits, again, opens_again_at, behind
+    )
 
 
-def _look_at(cluster: TopicCluster, topic: str) -> _TopicLook:
-    facts = cluster.facts([topic]).get(topic)
-    return _TopicLook() if facts is None else _TopicLook(facts.id, cluster.bounds(topic, facts.partitions))
-
-
-def _ends(look: _TopicLook) -> dict[int, int]:
-    return {partition: bounds.next for partition, bounds in look.bounds.items()}
+def _behind_before(server: str) -> set[str]:
+    """Of the session before, which others may have been caught up without."""
+    known = TapServer.objects.filter(address=server).first()
+    return set() if known is None else {*known.place.get(BEHIND, ())}
 
 
 def _stops_of_topics(
-    server: str, plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, _TopicLook]
+    server: str, plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, TopicLook]
 ) -> dict[str, str]:
     """By topic of the changelog, why its capture cannot go on, or begin."""
     stops = {}
@@ -216,7 +241,7 @@ def _stops_of_topics(
     return stops
 
 
-def _why_no_beginning(planned: PlannedCapture, look: _TopicLook) -> str:
+def _why_no_beginning(planned: PlannedCapture, look: TopicLook) -> str:
     try:
         begin = _begin_of(planned)
     except ValueError as problem:
@@ -239,15 +264,23 @@ def _begin_of(planned: PlannedCapture) -> TopicBegin:
 
 
 def _state(
-    plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, _TopicLook], stops: Mapping[str, str]
+    plan: Sequence[PlannedCapture],
+    stored: TopicsState,
+    looks: Mapping[str, TopicLook],
+    stops: Mapping[str, str],
+    waits: Mapping[str, str],
 ) -> TopicsState:
-    """What is not captured just now keeps its place no longer: a capture that is begun again begins anew."""
+    """What is stopped keeps its place no longer: a capture that is begun again begins anew. What waits keeps it."""
     state = TopicsState(stopped=dict(stored.stopped), counts=stored.counts or {})
     for each in plan:
-        topic, look = each.spec.topic, looks[each.spec.topic]
+        topic = each.spec.topic
         if not goes_on(each, stops):
             state.stopped[topic] = each.spec.load
             continue
+        if topic in waits:
+            state.places |= {topic: stored.places[topic]} if topic in stored.places else {}
+            continue
+        look = looks[topic]
         state.stopped.pop(topic, None)
         assert look.id is not None
         if each.is_live:
@@ -258,13 +291,13 @@ def _state(
     return state
 
 
-def _first_offsets(planned: PlannedCapture, look: _TopicLook) -> dict[int, int]:
+def _first_offsets(planned: PlannedCapture, look: TopicLook) -> dict[int, int]:
     begin, bounds = _begin_of(planned), look.bounds
     if begin.at is not None:
         cluster = open_cluster(planned.url)
         return cluster.offsets_at(planned.spec.table, [*bounds], begin.at)
     if begin.word == LATEST:
-        return _ends(look)
+        return look.ends
     return {partition: begin.offsets.get(partition, each.first) for partition, each in bounds.items()}
 
 
@@ -272,12 +305,13 @@ def _captured_topics(
     server: str, plan: Sequence[PlannedCapture], clusters: Mapping[str, TopicCluster], parts: TapParts
 ) -> dict[str, CapturedTopic]:
     versions = versions_by_topic(plan, parts.clock)
-    registries = {url: SchemaRegistry(cluster.address.registry) for url, cluster in clusters.items()}
+    urls = {url: cluster.address.registry for url, cluster in clusters.items()}
+    registries = {registry: SchemaRegistry(registry, parts.monotonic) for registry in urls.values()}
     topics = {}
     for each in plan:
         has_message_key = each.options.get("topic_key") == KEY_OF_MESSAGE
         topics[each.spec.topic] = _captured_topic(
-            server, each.spec, has_message_key, versions, registries[each.url], parts
+            server, each.spec, has_message_key, versions, registries[urls[each.url]], parts
         )
     return topics
 
@@ -300,10 +334,22 @@ def _captured_topic(
     return topic
 
 
-def _learn(topic: CapturedTopic, cluster: TopicCluster, look: _TopicLook) -> None:
-    """So that the first version has the columns that onboarding has shown, and types that hold what is there."""
-    bounds = {partition: (each.first, each.next) for partition, each in look.bounds.items()}
-    topic.learn(sample_topic(cluster, topic.spec.table, bounds))
+def _learn(
+    begun: Sequence[PlannedCapture],
+    topics: Mapping[str, CapturedTopic],
+    clusters: Mapping[str, TopicCluster],
+    looks: Mapping[str, TopicLook],
+) -> dict[str, str]:
+    """So that the first version has the columns that onboarding has shown, and types that hold what is there. By topic, why it has to wait."""
+    waits = {}
+    for each in begun:
+        topic = each.spec.topic
+        bounds = {partition: (it.first, it.next) for partition, it in looks[topic].bounds.items()}
+        try:
+            topics[topic].learn(sample_topic(clusters[each.url], each.spec.table, bounds))
+        except RegistrySilent as problem:
+            waits[topic] = _WAITS.format(problem)
+    return waits
 
 
 def _note_begun(server: str, planned: PlannedCapture, place: TopicPlace, parts: TapParts) -> None:

@@ -17,3 +17,11 @@ class BadMessage(ValueError):
 
 class TopicsError(RuntimeError):
     """A cluster or its registry does not answer, or refuses; the message says which and what to do, and has no password."""
+
+
+class RegistrySilent(TopicsError):
+    """A registry does not answer, or not as it should. `until`: when it is asked again, by the monotonic clock."""
+
+    def __init__(self, why: str, until: float) -> None:
+        super().__init__(why)
+        self.until = until

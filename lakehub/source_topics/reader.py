@@ -32,8 +32,18 @@ class TopicReader:
     """Close it. `places`: what is read, and from where on."""
 
     def __init__(self, cluster: TopicCluster, places: Places) -> None:
-        self._cluster, self._client = cluster, cluster.client
-        self._consumer = Consumer(
+        self._client = cluster.client
+        self._consumer = self._new_consumer()
+        self._assign(places)
+
+    def read_from(self, places: Places) -> None:
+        """Another consumer reads from there on: this one may have fetched what lies behind."""
+        self._consumer.close()
+        self._consumer = self._new_consumer()
+        self._assign(places)
+
+    def _new_consumer(self) -> Consumer:
+        return Consumer(
             self._client.settings(
                 group_id="lakehub",  # the library asks for some name; nothing is kept under it
                 enable_auto_commit=False,
@@ -44,7 +54,6 @@ class TopicReader:
                 queued_max_messages_kbytes=16_384,
             )
         )
-        self._assign(places)
 
     def _assign(self, places: Places) -> None:
         partitions = [

@@ -44,6 +44,7 @@ class ForeignTopics:
     prefix: str = field(default_factory=lambda: f"ksrc-{uuid4().hex[:8]}")
     taps: list[ServerTap] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
+    tapped_url: str = ""
 
     @property
     def brokers(self) -> str:
@@ -122,6 +123,22 @@ class ForeignTopics:
         make.feed(dataset, connection=self.connection(query=query), object=self.name(topic), options=options)
         return dataset
 
+    def login_url(self, topic: str, password: str = "lakehub-password") -> str:
+        """Of brokers that ask for a user and a password, see deploy/services/kafka."""
+        host, _, port = self.brokers.rpartition(":")
+        login = "?security=sasl_plaintext&mechanism=PLAIN"
+        return f"kafka://lakehub:{password}@{host}:{int(port) + 2}/{self.name(topic)}{login}"
+
+    def logged_in(self, topic: str) -> Dataset:
+        """By a connection of its own, which all datasets of the cluster have then."""
+        dataset = make.dataset(topic, by_day=False)
+        dataset.record_key = ["id"]
+        dataset.save()
+        self.tapped_url = self.login_url(topic)
+        connection = make.connection(f"bus-{topic}", self.tapped_url, plugin="kafka")
+        make.feed(dataset, connection=connection, object=self.name(topic), options={})
+        return dataset
+
     def another_dataset(self, name: str, topic: str, **options: Any) -> Dataset:
         dataset = make.dataset(name, by_day=False)
         dataset.record_key = ["id"]
@@ -136,7 +153,7 @@ class ForeignTopics:
 
     @property
     def server(self) -> str:
-        return server_of(self.url)
+        return server_of(self.tapped_url or self.url)
 
     @property
     def row(self) -> TapServer:

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +19,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from ingestion.captures.reach import captured_upto
+from ingestion.captures.records import topic_of
+from ingestion.tapping import server_tap, topics_session
 from lakehub.accounts.models import Role
 from lakehub.catalog import connections
 from lakehub.catalog.connections import check_connection
@@ -193,6 +197,73 @@ def test_avro_is_read_by_the_schemas_of_a_registry_that_logs_in(topics: ForeignT
     registry.is_down = False
     topics.take(tap, orders, 3)
     assert topics.rows(orders).keys() == {(1,), (3,)}
+
+
+def test_a_registry_that_is_down_keeps_only_the_topics_waiting_that_need_it(
+    topics: ForeignTopics, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_tap, "TELL_EVERY_S", 0.5)
+    for name in ("orders", "riders", "cities"):
+        topics.make(name)
+    registry.schemas[7] = json.dumps(ORDER)
+    topics.send("orders", (None, avro(7, {"id": 1, "fare": Decimal("1.50")})))
+    for name in ("riders", "cities"):
+        topics.send(name, (None, {"id": 1}))
+    query = f"?registry=http%3A%2F%2F127.0.0.1:{registry.port}/base"
+    orders, riders = topics.dataset("orders", query=query), topics.dataset("riders", query=query)
+    cities = topics.dataset("cities")
+    everyone = (orders, riders, cities)
+    tap = topics.tap()
+    for dataset in everyone:
+        topics.take(tap, dataset, 1)
+    topics.step_until(tap, lambda: all(taken_upto(each) for each in everyone))
+
+    registry.is_down = True
+    registry.schemas[9] = json.dumps(ORDER)
+    topics.send("orders", (None, {"id": 2}), (None, avro(9, {"id": 3, "fare": Decimal(3)})))
+    for name in ("riders", "cities"):
+        topics.send(name, (None, {"id": 2}))
+    for dataset in (riders, cities):
+        topics.take(tap, dataset, 2)
+    topics.step_until(tap, lambda: any("answered 503" in warning for warning in topics.row.warnings))
+    since = topics.row.caught_up_at
+    topics.step_until(tap, lambda: topics.row.caught_up_at != since)
+    assert (topics.row.error, topics.messages(orders)) == ("", 1)
+    assert [taken_upto(each) is None for each in everyone] == [True, False, False]
+
+    tap._end_session()
+    tap.step()
+    assert tap._session is not None
+    assert tap._session.place == {"behind": [topic_of(orders)]}  # another process knows it before it has read anything
+    registry.is_down = False
+    topics.take(tap, orders, 3)
+    topics.step_until(tap, lambda: all(taken_upto(each) for each in everyone))
+    assert [topics.messages(each) for each in everyone] == [3, 2, 2]
+    assert topics.row.place == {}
+
+
+def taken_upto(dataset: Dataset) -> datetime | None:
+    return captured_upto(dataset.copies.get(), datetime.now(UTC))
+
+
+def test_a_topic_whose_registry_is_down_begins_when_it_is_back(
+    topics: ForeignTopics, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_tap, "TELL_EVERY_S", 0.5)
+    monkeypatch.setattr(topics_session, "OPEN_AGAIN_S", 1.0)
+    registry.schemas[7], registry.is_down = json.dumps(ORDER), True
+    for name, value in (("orders", avro(7, {"id": 1, "fare": Decimal("1.50")})), ("riders", {"id": 1})):
+        topics.make(name)
+        topics.send(name, (None, value))
+    query = f"?registry=http%3A%2F%2F127.0.0.1:{registry.port}/base"
+    orders, riders = topics.dataset("orders", query=query), topics.dataset("riders", query=query)
+    tap = topics.tap()
+    topics.take(tap, riders, 1)
+    topics.step_until(tap, lambda: any("answered 503" in warning for warning in topics.row.warnings))
+    assert not topics.capture(orders).is_captured
+    registry.is_down = False
+    topics.take(tap, orders, 1)
+    assert topics.rows(orders) == {(1,): {"id": 1, "fare": Decimal("1.50")}}
 
 
 def test_the_command_shows_topics_and_what_is_in_one(topics: ForeignTopics, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,9 @@ from ingestion.captures.records import begin_load, topic_of
 from ingestion.captures.topics import topic_to_read
 from ingestion.models import Finding
 from ingestion.sources import SOURCES, LoggedEvents, SourceConfig
-from lakehub.catalog.models import Dataset
+from ingestion.tapping import server_tap, topic_looks
+from lakehub.catalog.models import Connection, Dataset
+from lakehub.source_topics.broken import TopicsError
 from tests.services.foreign_topics import ForeignTopics, foreign_topics
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -248,6 +250,65 @@ def test_a_topic_that_is_deleted_or_made_anew_stops_its_dataset_alone(topics: Fo
     topics.make("orders")
     topics.send("orders", *[("a", {"id": 9})] * 4)
     assert "made anew" in stopped_why(topics, orders, tap)
+
+
+def test_a_connection_with_a_wrong_password_keeps_no_other_of_its_cluster_waiting(
+    topics: ForeignTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_tap, "TELL_EVERY_S", 0.5)
+    monkeypatch.setattr(topic_looks, "TIMEOUT_S", 3)
+    for name in ("orders", "riders", "cities"):
+        topics.make(name)
+        topics.send(name, ("a", {"id": 1}))
+    orders, riders, cities = topics.logged_in("orders"), topics.logged_in("riders"), topics.logged_in("cities")
+    Connection.objects.filter(name="bus-cities").update(url=topics.login_url("cities", "other-s3cret"))
+    tap = topics.tap()
+    for dataset in (orders, riders):
+        topics.take(tap, dataset, 1)
+    assert not topics.capture(cities).is_captured
+
+    of_riders = Connection.objects.filter(name="bus-riders")
+    of_riders.update(url=topics.login_url("riders", "wr0ng-s3cret"))
+    for name in ("orders", "riders"):
+        topics.send(name, ("a", {"id": 2}))
+    topics.follow_plan(tap)
+    topics.take(tap, orders, 2)
+    topics.step_until(tap, lambda: topics.row.caught_up_at is not None and bool(topics.row.warnings))
+    assert topics.row.error == ""
+    assert "Correct the connection, or the account. Kafka at 127.0.0.1" in topics.row.warnings[0]
+    assert "s3cret" not in str(topics.row.warnings)
+    assert topics.row.place == {"behind": sorted(map(topic_of, (riders, cities)))}
+    assert (topics.messages(riders), topics.capture(riders).is_stopped) == (1, False)
+
+    of_riders.update(url=topics.login_url("riders"))
+    topics.follow_plan(tap)
+    topics.take(tap, riders, 2)
+    topics.step_until(tap, lambda: topics.row.place == {"behind": [topic_of(cities)]})
+    assert topics.rows(riders).keys() == {(1,), (2,)}
+
+
+def test_a_connection_that_gets_through_again_goes_on(topics: ForeignTopics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its brokers are the same, and their answer is another."""
+    monkeypatch.setattr(topic_looks, "AGAIN_S", 0.5)
+    monkeypatch.setattr(server_tap, "TELL_EVERY_S", 0.5)
+    for name in ("orders", "riders"):
+        topics.make(name)
+        topics.send(name, ("a", {"id": 1}))
+    orders, riders = topics.logged_in("orders"), topics.logged_in("riders")
+    refused, look_by = {Connection.objects.get(name="bus-riders").url}, topic_looks._look_by
+
+    def look_unless_refused(url: str, names: Any) -> Any:
+        if url in refused:
+            raise TopicsError("It did not answer.")
+        return look_by(url, names)
+
+    monkeypatch.setattr(topic_looks, "_look_by", look_unless_refused)
+    tap = topics.tap()
+    topics.take(tap, orders, 1)
+    topics.step_until(tap, lambda: any("It did not answer." in warning for warning in topics.row.warnings))
+    refused.clear()
+    topics.take(tap, riders, 1)
+    topics.step_until(tap, lambda: topics.row.warnings == [])
 
 
 def test_messages_that_the_topic_removed_before_they_were_read_stop_the_dataset(topics: ForeignTopics) -> None:

@@ -17,6 +17,7 @@ from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 from lakehub.source_topics.broken import UNKNOWN_SCHEMA, BadMessage
+from lakehub.source_topics.cluster import Places
 from lakehub.source_topics.messages import TopicMessage
 from lakehub.source_topics.reader import ReachedEnd
 from tests.unit.ingestion.capture.tapping import Log, Versions
@@ -57,6 +58,9 @@ class FakeReader:
         taken, self.left = self.left[:3], self.left[3:]
         return [(ORDERS, message) for message in taken]
 
+    def read_from(self, places: Places) -> None:
+        self.left = self.topic.reader({**places.get(ORDERS, {})}).left
+
 
 @dataclass
 class TopicTapping:
@@ -71,6 +75,7 @@ class TopicTapping:
     writer: ChangelogWriter | None = None
     """Of another log than `log`."""
     versions: Versions = field(default_factory=lambda: Versions(keeps=True))
+    now_s: float = 0.0
 
     def place(self) -> TopicPlace:
         stored = (self.writer or self.log).position()
@@ -101,6 +106,7 @@ class TopicTapping:
             {ORDERS: self.captured()},
             TopicsState({ORDERS: place}, counts=(log.position() or {}).get("counts")),
             clock=lambda: NOW,
+            monotonic=lambda: self.now_s,
         )
 
     def take(self, place: TopicPlace | None = None) -> None:
