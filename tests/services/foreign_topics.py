@@ -28,7 +28,7 @@ from ingestion.schemas.captured_versions import subject_schema_of
 from ingestion.tapping import tap_leases
 from ingestion.tapping.parts import TapParts
 from ingestion.tapping.server_tap import ServerTap
-from ingestion.tapping.topics_session import open_topics_session
+from ingestion.tapping.topics.session import open_topics_session
 from lakehub.catalog.models import Connection, Dataset
 from tests import factories as make
 from tests.polling import scaled

@@ -21,7 +21,8 @@ from django.test import Client
 
 from ingestion.captures.reach import captured_upto
 from ingestion.captures.records import topic_of
-from ingestion.tapping import server_tap, topics_session
+from ingestion.tapping import server_tap
+from ingestion.tapping.topics import session as topics_session
 from lakehub.accounts.models import Role
 from lakehub.catalog import connections
 from lakehub.catalog.connections import check_connection

@@ -17,7 +17,8 @@ from ingestion.captures.records import begin_load, topic_of
 from ingestion.captures.topics import topic_to_read
 from ingestion.models import Finding
 from ingestion.sources import SOURCES, LoggedEvents, SourceConfig
-from ingestion.tapping import server_tap, topic_looks
+from ingestion.tapping import server_tap
+from ingestion.tapping.topics import looks as topic_looks
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.source_topics.broken import TopicsError
 from tests.services.foreign_topics import ForeignTopics, foreign_topics

@@ -21,7 +21,7 @@ from ingestion.tapping.server_tap import ServerTap
 from ingestion.tapping.session import open_session
 from ingestion.tapping.tap_threads import TapThread
 from ingestion.tapping.tapper import Tapper
-from ingestion.tapping.topics_session import open_topics_session
+from ingestion.tapping.topics.session import open_topics_session
 from lakehub import wiring
 from lakehub.db.change_mark import ChangeMark
 from lakehub.kernel.registry import UnknownPlugin

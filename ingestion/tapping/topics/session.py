@@ -34,7 +34,7 @@ from ingestion.tapping.session import (
     versions_by_topic,
 )
 from ingestion.tapping.source_server import ServerUnreachable
-from ingestion.tapping.topic_looks import LooksAgain, TopicLook, look_at_cluster
+from ingestion.tapping.topics.looks import LooksAgain, TopicLook, look_at_cluster
 from lakehub.source_topics.begin import EARLIEST, KEY_OF_MESSAGE, LATEST, TopicBegin, parse_begin
 from lakehub.source_topics.broken import RegistrySilent, TopicsError
 from lakehub.source_topics.cluster import LATEST as NEWEST

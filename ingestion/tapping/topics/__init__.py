@@ -1,0 +1,1 @@
+"""The tap of a cluster of Kafka: its session, and what it looks at before."""
