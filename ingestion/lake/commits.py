@@ -30,8 +30,7 @@ from ingestion.lake.touches import load_parts
 from ingestion.lake.touches.follow_batches import merge_into_rows
 from ingestion.lake.touches.load_parts import Touches
 from ingestion.models import Commit, Finding, JobKind, JobRun, TouchedPartition
-from ingestion.spark.tables.commits.lake_commit import LakeCommit, PartitionChange
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import LakeCommit, PartitionChange, Timeline
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused

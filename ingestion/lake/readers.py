@@ -16,7 +16,7 @@ from django.db import transaction
 
 from ingestion.lake import findings
 from ingestion.models import Finding, ReaderPosition
-from ingestion.spark.tables.commits.lake_commit import instant_to_datetime
+from ingestion.spark.tables.timeline import instant_to_datetime
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import NotFound, Refused

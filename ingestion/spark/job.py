@@ -27,8 +27,7 @@ from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolv
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
 from ingestion.spark.reading_pace import ReadingPace
 from ingestion.spark.session import stage_tasks
-from ingestion.spark.tables.commits.lake_commit import LakeCommit
-from ingestion.spark.tables.timeline import Timeline, open_storage
+from ingestion.spark.tables.timeline import LakeCommit, Timeline, open_storage
 
 logger = logging.getLogger(__name__)
 

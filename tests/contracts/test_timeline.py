@@ -19,7 +19,6 @@ from ingestion.spark.job import Job
 from ingestion.spark.jobs import incremental
 from ingestion.spark.loading import rereading
 from ingestion.spark.tables import timeline, unfinished_writes
-from ingestion.spark.tables.commits.kept_commits import MAX_BYTES_KEPT
 from ingestion.spark.tables.timeline import CommitArchived, Timeline
 
 _STATS = {"type": "map", "values": {"type": "array", "items": "long"}}
@@ -151,7 +150,7 @@ def test_of_an_object_store_sizes_come_with_the_listing(
     """There each question is a request."""
     lake = fs.SubTreeFileSystem(str(table.folder.parent.parent), fs.LocalFileSystem())
     monkeypatch.setattr(timeline, "open_storage", lambda _: (lake, ""))
-    monkeypatch.setattr(timeline._commits, "_version_of", lambda _: pytest.fail("it asks for one file"))
+    monkeypatch.setattr(timeline, "_version_of", lambda _: pytest.fail("it asks for one file"))
     for checkpoint, reads_until_then in (("first", 1), ("another", 2)):
         table.commit(1, checkpoint=checkpoint)
         for _ in range(2):
@@ -167,7 +166,7 @@ def test_a_table_that_was_made_anew_is_read_anew(table: HandMadeTable) -> None:
 
 
 def test_a_commit_over_thousands_of_partitions_is_not_kept(table: HandMadeTable, reads: Counter[str]) -> None:
-    table.commit(1, note="x" * MAX_BYTES_KEPT)
+    table.commit(1, note="x" * timeline._MAX_BYTES_KEPT)
     for _ in range(2):
         Timeline(table.uri).commits()
     assert reads.total() == 2

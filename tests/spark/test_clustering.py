@@ -15,7 +15,7 @@ from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.indexes import INDEXES
 from ingestion.spark.jobs import cluster
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.commits.lake_commit import PartitionChange
+from ingestion.spark.tables.timeline import PartitionChange
 from tests.spark.job_processes import died_at
 from tests.spark.order_shop import Orders
 

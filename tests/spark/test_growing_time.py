@@ -10,9 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.tables.commits.lake_commit import instant_to_datetime
 from ingestion.spark.tables.growing_time import CLOCKS_DIFFER_BY
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import Timeline, instant_to_datetime
 from tests.polling import scaled
 from tests.spark.order_shop import Orders
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.commits.lake_commit import instant_to_datetime
+from ingestion.spark.tables.timeline import instant_to_datetime
 from tests.spark.order_shop import Orders
 
 HOURS = 2

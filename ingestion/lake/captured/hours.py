@@ -16,7 +16,7 @@ from ingestion.domain.lag import LagCounts
 from ingestion.domain.log_moves import LOADED_AT, LOADED_FROM
 from ingestion.lake.captured.source_hours import start_of
 from ingestion.models import CaptureHour, Commit
-from ingestion.spark.tables.commits.lake_commit import LakeCommit
+from ingestion.spark.tables.timeline import LakeCommit
 from lakehub.catalog.models import DatasetCopy
 
 HOUR = timedelta(hours=1)

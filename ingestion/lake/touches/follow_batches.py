@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from ingestion.models import Commit, TouchedPartition
-from ingestion.spark.tables.commits.lake_commit import PartitionChange
+from ingestion.spark.tables.timeline import PartitionChange
 from lakehub.kernel.interval import Interval
 
 MERGED_FOR = timedelta(hours=1)

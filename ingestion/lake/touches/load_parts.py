@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from ingestion.domain.checkpoint import number_of_commit
 from ingestion.models import Commit
-from ingestion.spark.tables.commits.lake_commit import LakeCommit, PartitionChange
+from ingestion.spark.tables.timeline import LakeCommit, PartitionChange
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import Interval
 

@@ -20,8 +20,7 @@ from pyspark.sql import SparkSession
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.lookups import newest_base_files, partition_paths
 from ingestion.spark.file_groups.stored_rows import KEY
-from ingestion.spark.tables.commits.kept_commits import CompletedFile
-from ingestion.spark.tables.timeline import CommitArchived, Timeline, open_storage
+from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, open_storage
 
 MAX_KEYS = 2_000_000
 """Of all tables, in the memory of each process that writes them: some 150 bytes a key."""

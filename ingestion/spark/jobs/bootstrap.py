@@ -20,8 +20,7 @@ from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import write_path
 from ingestion.spark.loading.staging import StagedBatch
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.commits.lake_commit import LakeCommit
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import LakeCommit, Timeline
 from lakehub.kernel import failpoint
 
 logger = logging.getLogger(__name__)

@@ -23,8 +23,7 @@ from ingestion.spark.job import Job
 from ingestion.spark.loading import rereading, staging, write_path
 from ingestion.spark.loading.rereading import ReadingStart
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.commits.lake_commit import LakeCommit
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 
 def run(job: Job) -> JobReport:

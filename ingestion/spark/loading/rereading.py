@@ -11,8 +11,7 @@ from ingestion.domain.write_races import TableCommit, why_read_again
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.commits.lake_commit import LakeCommit
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 _MAX_READINGS = 3
 

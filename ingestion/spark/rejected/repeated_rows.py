@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.file_groups.stored_rows import INSTANT, KEY, read_stored_rows
-from ingestion.spark.tables.commits.lake_commit import LakeCommit
-from ingestion.spark.tables.timeline import open_storage
+from ingestion.spark.tables.timeline import LakeCommit, open_storage
 
 COMMITS_COMPARED = 64
 """The newest ones of the error table."""

@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.compiled_java import class_of, define_beside
 from ingestion.spark.session import jvm
-from ingestion.spark.tables.commits.lake_commit import instant_to_datetime
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import Timeline, instant_to_datetime
 
 logger = logging.getLogger(__name__)
 

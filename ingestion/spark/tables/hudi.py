@@ -18,12 +18,11 @@ from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.tables import avro_schema, growing_time
 from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
-from ingestion.spark.tables.commits.lake_commit import TABLE_SERVICES
 from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.local_disks import is_on_local_disk
 from ingestion.spark.tables.spark_columns import type_of_spark
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT as MIN_COMMITS_KEPT
-from ingestion.spark.tables.timeline import NotATable, Timeline, open_storage
+from ingestion.spark.tables.timeline import TABLE_SERVICES, NotATable, Timeline, open_storage
 from ingestion.spark.tables.unfinished_writes import pending_writes
 
 HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 10

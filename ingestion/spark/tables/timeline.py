@@ -5,17 +5,25 @@ Completed instants are files `<requested>_<completed>.<action>` with an Avro rec
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint
-from ingestion.spark.tables.commits.kept_commits import CompletedFile, FileVersion, KeptCommits
-from ingestion.spark.tables.commits.lake_commit import LakeCommit, parse_commit, read_avro_record
+import fastavro
+
+from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint, unfinished_snapshot
+from ingestion.domain.log_moves import SCHEMA_VERSION
+from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
 
 if TYPE_CHECKING:  # loaded where a table is looked at: every process has this module, and few look at tables
     from pyarrow import fs
@@ -26,8 +34,12 @@ COMPLETED_NAME = re.compile(rf"(\d+)_(\d+)\.({'|'.join(WRITE_ACTIONS)})", re.ASC
 INSTANT_TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]", re.ASCII)
 TIMELINE_FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
 """Of the instants of a table, and of the table that it keeps about itself."""
+TABLE_SERVICES = ("CLUSTER", "COMPACT")
+"""Operations that move rows but change none: their statistics count all rows as inserts."""
 MIN_COMMITS_KEPT = 60
 """The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
+_MAX_BYTES_KEPT, _MAX_RECORD_BYTES = 64 * 1024**2, 1024**2
+"""Of the records of commits that a process keeps, all together and each: they never change, and each job walks over all of its table's."""
 _MAX_READS = 4
 """A writer may be renaming what is being read: look again this often."""
 
@@ -48,6 +60,70 @@ class DamagedTable(ValueError):
             f"The file {uri}/{name} cannot be read: {fault or 'it is not the record of a commit'}. Restore it from a backup; "
             "or drop the copy and bootstrap it again from its source."
         )
+
+
+class PartitionChange(NamedTuple):
+    """Rows that a commit wrote in one partition, by the table format's own statistics; their sum is the rows that changed."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+
+@dataclass(frozen=True)
+class LakeCommit:
+    """One completed write. `checkpoint` and `run` are what our own jobs left in it."""
+
+    instant: str
+    completed: str
+    """The instant of its completion: it orders the commits."""
+    completed_at: datetime
+    """By the platform's clock, which the run has told where it differs from the wall's."""
+    operation: str
+    partitions: dict[str, PartitionChange]
+    checkpoint_json: str
+    """Empty: it carries none. Kept as text, which is a quarter of what it takes as Python's values: of all commits but one nobody asks."""
+    run: dict[str, Any]
+    written: PartitionChange
+    """Keys written in all partitions. One that moved is an insert: that it was removed from where it was is not counted again."""
+    avro_schema: str = ""
+    """The table's columns as it wrote them, as JSON; empty where it says nothing of them."""
+    is_part_of_load: bool = False
+    """The table was not loaded as a whole yet."""
+    has_digest_of_source: bool = False
+    """In its checkpoint: the source was read as a whole."""
+    schema_version: int | None = None
+    """In its checkpoint: the version of the subject that the columns of the table follow."""
+
+    @property
+    def checkpoint(self) -> dict[str, Any] | None:
+        """Parsed anew each time."""
+        position: dict[str, Any] | None = json.loads(self.checkpoint_json or "null")
+        return position
+
+
+class FileVersion(NamedTuple):
+    size: int
+    mtime_ns: int
+
+
+class CompletedFile(NamedTuple):
+    """A file of a completed write. All of it is its identity: a table that was dropped and made again has other files.
+
+    `version` None: not asked for yet. The names of a folder of this machine are listed in a fraction of the time that versions take.
+    """
+
+    uri: str
+    name: str
+    version: FileVersion | None
+
+    @property
+    def instant(self) -> str:
+        return self.name.partition("_")[0]
+
+    @property
+    def completed(self) -> str:
+        return self.name.partition("_")[2].partition(".")[0]
 
 
 class RecentCommits(NamedTuple):
@@ -205,6 +281,13 @@ def open_storage(uri: str) -> tuple[fs.FileSystem, str]:
     return filesystem, path.rstrip("/")
 
 
+def instant_to_datetime(instant: str) -> datetime:
+    """A Hudi instant (UTC, yyyyMMddHHmmssSSS) as a time."""
+    return datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(
+        microsecond=int(instant[14:17] or 0) * 1000, tzinfo=UTC
+    )
+
+
 def _version_of(file: CompletedFile) -> FileVersion:
     from pyarrow import fs
 
@@ -221,10 +304,105 @@ def _read_commit(file: CompletedFile) -> LakeCommit:
     assert match is not None
     content = Timeline(file.uri).read_bytes(name)
     try:
-        return parse_commit(match, content)
+        return _parse_commit(match, content)
     except Exception as problem:  # whatever a decoder raises for bytes that mean nothing
         fault = f"it is {len(content)} bytes long, and not the record of a commit: {type(problem).__name__}: {problem}"
         raise DamagedTable(file.uri, name, fault) from problem
 
 
-_commits = KeptCommits(_version_of, _read_commit)
+def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
+    record = read_avro_record(content)
+    extra = record.get("extraMetadata") or {}
+    run, partitions = json.loads(extra.get(RUN_KEY, "{}")), _partition_changes(record)
+    checkpoint_json = _checkpoint_json(extra)
+    position = json.loads(checkpoint_json or "null")
+    position = position if isinstance(position, dict) else {}
+    return LakeCommit(
+        instant=name[1],
+        completed=name[2],
+        completed_at=instant_to_datetime(name[2]) + timedelta(seconds=run.get("clock_ahead_s", 0.0)),
+        operation=record.get("operationType") or "UNKNOWN",
+        partitions=partitions,
+        written=_keys_written(partitions, moved=run.get("moved", 0)),
+        checkpoint_json=checkpoint_json,
+        run=run,
+        # The same text in nearly all commits of a table.
+        avro_schema=sys.intern(extra.get("schema") or ""),
+        is_part_of_load=unfinished_snapshot(position) is not None,
+        has_digest_of_source="digest" in position,
+        schema_version=position.get(SCHEMA_VERSION),
+    )
+
+
+def _checkpoint_json(extra: Mapping[str, str]) -> str:
+    text = extra.get(CHECKPOINT_KEY, "null")
+    return "" if json.loads(text) is None else text  # what is no JSON is damaged
+
+
+class _KeptCommits:
+    """Those that were asked for last. Safe to be asked by several threads; two that ask for the same at once may both read it."""
+
+    def __init__(self) -> None:
+        self._commits: OrderedDict[tuple[str, str, FileVersion], LakeCommit] = OrderedDict()
+        self._bytes, self._lock = 0, Lock()
+
+    def get(self, file: CompletedFile) -> LakeCommit:
+        version = file.version or _version_of(file)
+        key = (file.uri, file.name, version)
+        with self._lock:
+            if key in self._commits:
+                self._commits.move_to_end(key)
+                return self._commits[key]
+        commit = _read_commit(file)
+        if version.size <= _MAX_RECORD_BYTES:
+            with self._lock:
+                self._keep(key, commit)
+        return commit
+
+    def _keep(self, key: tuple[str, str, FileVersion], commit: LakeCommit) -> None:
+        if key in self._commits:
+            return
+        self._commits[key] = commit
+        self._bytes += key[2].size
+        while self._bytes > _MAX_BYTES_KEPT:
+            (_, _, version), _ = self._commits.popitem(last=False)
+            self._bytes -= version.size
+
+
+_commits = _KeptCommits()
+
+
+def read_avro_record(content: bytes) -> Mapping[str, Any]:
+    (record,) = fastavro.reader(io.BytesIO(content))
+    assert isinstance(record, Mapping)
+    return record
+
+
+def _partition_changes(record: Mapping[str, Any]) -> dict[str, PartitionChange]:
+    if record.get("operationType") in TABLE_SERVICES:
+        return {}
+    touched = {
+        _partition_value(name): _sum_stats(stats) for name, stats in (record.get("partitionToWriteStats") or {}).items()
+    }
+    for name in record.get("partitionToReplaceFileIds") or {}:
+        touched.setdefault(_partition_value(name), PartitionChange())
+    return dict(sorted(touched.items()))
+
+
+def _keys_written(partitions: Mapping[str, PartitionChange], *, moved: int) -> PartitionChange:
+    inserts, updates, deletes = map(sum, zip(*partitions.values(), strict=True)) if partitions else (0, 0, 0)
+    return PartitionChange(inserts, updates, deletes - moved)
+
+
+def _sum_stats(stats: list[Mapping[str, Any]]) -> PartitionChange:
+    return PartitionChange(
+        *(
+            sum(max(0, stat[stat_name] or 0) for stat in stats)
+            for stat_name in ("numInserts", "numUpdateWrites", "numDeletes")
+        )
+    )
+
+
+def _partition_value(partition_path: str) -> str:
+    """`flight_date=2026-11-16` -> `2026-11-16`."""
+    return partition_path.partition("=")[2] or partition_path

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from pyarrow import fs
 
-from ingestion.spark.tables.commits.lake_commit import read_avro_record
 from ingestion.spark.tables.timeline import (
     COMPLETED_NAME,
     INSTANT_TIMES,
@@ -16,6 +15,7 @@ from ingestion.spark.tables.timeline import (
     WRITE_ACTIONS,
     Timeline,
     open_storage,
+    read_avro_record,
 )
 
 _PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(WRITE_ACTIONS)})\.(?:requested|inflight)|inflight)", re.ASCII)
