@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from ingestion.capture.topics.topics_tap import WAIT_S
 from ingestion.captures.records import begin_load, topic_of
 from ingestion.captures.topics import topic_to_read
 from ingestion.models import Finding
@@ -324,6 +325,11 @@ def test_messages_that_the_topic_removed_before_they_were_read_stop_the_dataset(
     why = stopped_why(topics, orders, tap)
     assert "has removed messages before they were captured: its partition 0 begins at 4, and 1 was to be read" in why
     assert "retention.ms" in why
+    topics.step_until(tap, lambda: tap._session is not None)
+    began = time.monotonic()
+    for _ in range(4):
+        tap.step()
+    assert time.monotonic() - began >= 4 * WAIT_S, "who has nothing to read keeps no processor busy"
     assert "with `replace`" in why
 
 

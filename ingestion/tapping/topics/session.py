@@ -13,7 +13,7 @@ from ingestion.capture.source_counts import HourCounts
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.topics.captured_topic import CapturedTopic
 from ingestion.capture.topics.place import TopicPlace, TopicsState, offsets_text, partitions_of, why_cannot_go_on
-from ingestion.capture.topics.topics_tap import TopicsTap
+from ingestion.capture.topics.topics_tap import WAIT_S, TopicsTap
 from ingestion.captures import states
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.reach import BEHIND
@@ -79,6 +79,8 @@ class TopicsSession:
         """Takes what has come. Raises ServerUnreachable, ChangelogError, PlanOutdated."""
         if self.parts.monotonic() >= self.opens_again_at or self.silent.has_heard():
             raise PlanOutdated
+        if not self.readers:  # all of its topics are stopped: nobody else waits for messages
+            self.parts.pause(WAIT_S)
         try:
             self.tap.step()
             self._note_waits()
