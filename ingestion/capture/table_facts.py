@@ -28,8 +28,8 @@ _TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 _QUOTED_NAME = re.compile(r"`((?:[^`]|``)+)`")
 _TABLES: sa.BindParameter[object] = sa.bindparam("tables", expanding=True)
 _GENERATED = sa.text(
-    "SELECT table_name, column_name, generation_expression FROM information_schema.columns "
-    "WHERE table_schema = :database AND table_name IN :tables AND generation_expression IS NOT NULL"
+    "SELECT table_name, column_name, coalesce(generation_expression, column_default) FROM information_schema.columns "
+    "WHERE table_schema = :database AND table_name IN :tables AND (generation_expression IS NOT NULL OR column_default LIKE '%`%')"
 ).bindparams(_TABLES)
 _NAMES_OF_TABLES = sa.text(
     "SELECT table_name FROM information_schema.tables WHERE table_schema = :database AND table_type IN :kinds LIMIT :most"
@@ -39,7 +39,7 @@ _KINDS_OF = sa.text(
 ).bindparams(_TABLES)
 
 Generated: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""By table and column that the server makes from others, the names in its expression."""
+"""By table and column that the server makes from others, or whose default it does, the names in its expression."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class TableFacts:
     engine: str
     cascades: tuple[Cascade, ...] = ()
     generated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By column that the server makes from others, the names in its expression."""
+    """By column that the server makes from others, or whose default it does, the names in its expression."""
     has_definition: bool = True
     """The server shows it, where the table is one."""
 
@@ -103,7 +103,8 @@ def _read_kinds(connection: sa.Connection, database: str, tables: Sequence[str])
 def _read_generated(connection: sa.Connection, database: str, tables: Sequence[str]) -> Generated:
     generated = defaultdict[str, dict[str, tuple[str, ...]]](dict)
     for table, column, expression in connection.execute(_GENERATED, {"database": database, "tables": [*tables]}):
-        generated[str(table)][str(column)] = named_columns(str(expression))
+        if names := named_columns(str(expression)):
+            generated[str(table)][str(column)] = names
     return generated
 
 

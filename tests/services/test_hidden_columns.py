@@ -170,13 +170,16 @@ def test_another_key_of_the_hashes_ends_the_capture(shop: CapturedShop) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_column_that_shows_another_is_refused_with_it(shop: CapturedShop) -> None:
     """The server says what a generated column is made from, whatever the names."""
-    definition = "id int PRIMARY KEY, `e``m` varchar(40), host varchar(40) AS (concat(`e``m`, '`id`')) VIRTUAL, n int AS (id + 1) STORED"
+    definition = (
+        "id int PRIMARY KEY, `e``m` varchar(40), host varchar(40) AS (concat(`e``m`, '`id`')) VIRTUAL, n int AS (id + 1) STORED, "
+        "d varchar(40) DEFAULT (left(`e``m`, 3)), s varchar(9) DEFAULT '`id`', u bigint DEFAULT uuid_short(), r double AS (pi())"
+    )
     trips = shop.dataset("trips", definition=definition)
     findings = capture_findings(shop.url, "trips")
-    assert findings.generated == {"host": ("e`m",), "n": ("id",)}
+    assert findings.generated == {"host": ("e`m",), "n": ("id",), "d": ("e`m",)}
     with pytest.raises(Refused, match="`host` is generated from `e`m`, which is left out"):
         hide(trips, columns_left_out=["e`m"])
-    hide(trips, columns_left_out=["e`m", "host"])
+    hide(trips, columns_left_out=["e`m", "host", "d"])
     assert topic_of(trips)
 
 
