@@ -22,11 +22,17 @@ for number in range(6):
 Connection.objects.update(max_connections={places}, rows_per_s={rows})
 """
 _BEGIN = """
-import time, sys
+import os, time, sys
+from pathlib import Path
 from ingestion.models import JobRun
 from ingestion.runs.source_use import source_limits
 number = {number}
 run = JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").order_by("pk")[number]
+begun = Path(os.environ["LAKEHUB_HOME"]) / "begun"
+begun.mkdir(exist_ok=True)
+(begun / str(number)).touch()
+while len([*begun.iterdir()]) < {count}:  # to begin takes longer than all that each does
+    time.sleep(0.005)
 """
 CAN_BE_TAKEN = """
 for _ in range(10):
@@ -54,7 +60,7 @@ def setup(home: Path, places: int | None = None, rows: int | None = None) -> Non
 
 def work_at_once(home: Path, script: str, *, count: int) -> list[Held]:
     """What each of so many processes printed."""
-    started = [processes.start(home, _BEGIN.format(number=number) + script) for number in range(count)]
+    started = [processes.start(home, _BEGIN.format(number=number, count=count) + script) for number in range(count)]
     held: list[Held] = []
     for process in started:
         out, err = process.communicate(timeout=scaled(120))
