@@ -11,10 +11,11 @@ from random import Random
 from threading import Event, Thread
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.polling import scaled
+from tests.soak.capture.accounting.binlog import Change, Changes
 from tests.soak.capture.tables import comparable
 
 TOPIC, TOPIC_KEY = "stock", "message_key"
@@ -75,14 +76,21 @@ class ForeignTopic:
     def rows(self) -> dict[tuple[str], dict[str, Any]]:
         """By key, as they must be in the lake."""
         rows: dict[tuple[str], dict[str, Any]] = {}
-        for key, value in self._messages():
+        for message in self._messages():
+            key, value = _key(message), message.value()
             rows.pop((key,), None)
             if value is not None:
                 fields = json.loads(value)
                 rows[(key,)] = {TOPIC_KEY: key} | {name: comparable(fields.get(name)) for name in _VALUES}
         return rows
 
-    def _messages(self) -> Iterator[tuple[str, bytes | None]]:
+    def changes(self) -> Changes:
+        """As they must be in the changelog, from its first message on: the offset is the number, as nobody adds partitions."""
+        return Changes(
+            Change(message.offset() or 0, (_key(message),), message.value() is None) for message in self._messages()
+        )
+
+    def _messages(self) -> Iterator[Message]:
         consumer = Consumer(self._settings | {"group.id": "soak", "enable.partition.eof": True})
         try:
             consumer.assign([TopicPartition(TOPIC, each, OFFSET_BEGINNING) for each in range(_PARTITIONS)])
@@ -94,7 +102,7 @@ class ForeignTopic:
                     continue
                 problem = message.error()
                 if problem is None:
-                    yield (message.key() or b"").decode(), message.value()
+                    yield message
                 elif problem.name() == "_PARTITION_EOF":
                     left -= 1
         finally:
@@ -117,3 +125,7 @@ class ForeignTopic:
     def _flush(self) -> None:
         left = self._producer.flush(scaled(60))
         assert not left, f"{left} messages of {TOPIC} are not sent"
+
+
+def _key(message: Message) -> str:
+    return (message.key() or b"").decode()

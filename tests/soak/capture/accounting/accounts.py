@@ -25,13 +25,14 @@ from ingestion.runs.job_specs import history_table_uri
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.models import Dataset, DatasetCopy
 from tests.soak.capture.accounting.binlog import Accounts, Change, Changes, Gap, Key, sequence_of
+from tests.soak.capture.accounting.differences import differences, topic_problems
 from tests.soak.capture.cells import CELLS, Cell, cell_problems
 from tests.soak.capture.tables import TABLES, TABLES_WITH_HISTORY
+from tests.soak.capture.topic import TOPIC
 from tests.soak.checks import lake_files
 
 _REFERENCE_KEY = struct.Struct(">HQQ")
 """Epoch, number of the transaction, and place in it."""
-_SHOWN = 20
 
 
 def changelog_is_the_binlog(accounts: Accounts, folder: Path) -> Iterator[str]:
@@ -47,7 +48,7 @@ def changelog_is_the_binlog(accounts: Accounts, folder: Path) -> Iterator[str]:
                 if change.sequence > began or gap.began < change.sequence <= gap.upto
             }
         )
-        yield from _differences(f"the changelog of {table}", made, _logged(capture, accounts), folder)
+        yield from differences(f"the changelog of {table}", made, _logged(capture, accounts), folder)
 
 
 def changelog_is_the_cells(accounts: Accounts, there: Collection[Cell]) -> Iterator[str]:
@@ -65,6 +66,25 @@ def changelog_is_the_cells(accounts: Accounts, there: Collection[Cell]) -> Itera
     yield from cell_problems(logged, there, set(there) - accounts.cells)
 
 
+def changelog_is_the_topic(accounts: Accounts, made: Changes, folder: Path) -> Iterator[str]:
+    """Since the topic was read from its beginning last."""
+    capture = Capture.objects.select_related("feed__dataset").get(feed__dataset__name=TOPIC)
+    topic, decoder = topic_of(capture.feed.dataset)
+    messages = Counter(
+        message.value or b"" for message in topic.reader.read(topic.topic, capture.changelog_from[topic.topic])
+    )
+    yield from topic_problems(
+        made, _changes(decoder, messages), _changes(decoder, accounts.repeated[topic.topic]), folder
+    )
+
+
+def _changes(decoder: Decoder, messages: Counter[bytes]) -> Changes:
+    changes = Changes()
+    for message, times in messages.items():
+        changes[keyed_change(decoder, message)[1]] += times
+    return changes
+
+
 def history_is_the_changelog(folder: Path) -> Iterator[str]:
     """From where the first load began: changes from before it are in its rows only. A message that comes again is the same version, and an empty key has none."""
     for copy in DatasetCopy.objects.filter(dataset__name__in=TABLES_WITH_HISTORY).select_related("dataset"):
@@ -73,7 +93,7 @@ def history_is_the_changelog(folder: Path) -> Iterator[str]:
         messages = {message.value or b"" for message in read}
         keyed = {keyed_change(decoder, message) for message in messages}
         made = Counter(change for _, change in keyed if "" not in change.key)
-        yield from _differences(f"the history of {copy.dataset.name}", made, _versions(copy), folder)
+        yield from differences(f"the history of {copy.dataset.name}", made, _versions(copy), folder)
 
 
 def offsets_of_load(copy: DatasetCopy) -> Mapping[str, Any]:
@@ -82,23 +102,6 @@ def offsets_of_load(copy: DatasetCopy) -> Mapping[str, Any]:
     begun = next(lake.glob(f".lakehub/raw/{dataset}/*/end.json")).with_name("beginning.json")
     offsets: Mapping[str, Any] = json.loads(begun.read_text())["log"]
     return offsets
-
-
-def _differences(where: str, made: Changes, kept: Changes, folder: Path) -> Iterator[str]:
-    for what, changes in (("lacks", made - kept), ("has too often, or has invented,", kept - made)):
-        if changes:
-            named = [_name(change, times) for change, times in sorted(changes.items())]
-            file = folder / f"{where} {what.split()[0]}.txt".replace(" ", "-")
-            file.write_text("\n".join(named) + "\n")
-            rest = f", and {len(named) - _SHOWN} more in {file}" if len(named) > _SHOWN else ""
-            yield f"{where} {what} {changes.total()} changes: {'; '.join(named[:_SHOWN])}{rest}"
-
-
-def _name(change: Change, times: int) -> str:
-    what = ("put aside: " if change.is_put_aside else "") + ("delete of" if change.is_deleted else "write of")
-    return f"{what} {'/'.join(change.key)} in transaction {change.sequence}" + (
-        f" ({times} times)" if times > 1 else ""
-    )
 
 
 def _logged(capture: Capture, accounts: Accounts) -> Changes:

@@ -17,6 +17,7 @@ from lakehub.kernel.lake_names import OWN_PREFIXES
 from tests.soak.capture.accounting.accounts import (
     changelog_is_the_binlog,
     changelog_is_the_cells,
+    changelog_is_the_topic,
     history_is_the_changelog,
 )
 from tests.soak.capture.accounting.error_table import error_table_is_the_log
@@ -156,6 +157,11 @@ def each_cell_is_in_the_log_once(standing: CaptureStand) -> Iterator[str]:
     yield from changelog_is_the_cells(standing.accounts, cells_of(standing.source))
 
 
+def each_message_is_in_the_log_once(standing: CaptureStand) -> Iterator[str]:
+    if standing.topic is not None:
+        yield from changelog_is_the_topic(standing.accounts, standing.topic.changes(), standing.folder)
+
+
 def each_misfit_is_in_the_error_table_once(_standing: CaptureStand) -> Iterator[str]:
     yield from error_table_is_the_log(MISFIT_TABLE.name)
 
@@ -169,6 +175,7 @@ CHECKS = (
     captures_go_on,
     each_change_is_in_the_log_once,
     each_cell_is_in_the_log_once,
+    each_message_is_in_the_log_once,
     each_version_is_in_the_history_once,
     each_misfit_is_in_the_error_table_once,
 )
