@@ -69,7 +69,10 @@ def look_at_server(urls: Sequence[str]) -> ServerLook:
         if look is None and silent and monotonic() >= until:
             break
         try:
-            look = _look_by(url, refusals) if look is None else _heard(url, look)
+            if look is None:
+                look = _look_by(url, refusals)
+            else:
+                _require_heard(url)
         except ServerUnreachable as problem:
             silent[url] = str(problem)
     if look is not None:
@@ -82,10 +85,10 @@ def look_at_server(urls: Sequence[str]) -> ServerLook:
 def is_heard(url: str) -> bool:
     """Does the account get through by now?"""
     try:
-        with _connected(url):
-            return True
+        _require_heard(url)
     except ServerUnreachable:
         return False
+    return True
 
 
 def _look_by(url: str, refusals: list[str]) -> ServerLook | None:
@@ -99,9 +102,10 @@ def _look_by(url: str, refusals: list[str]) -> ServerLook | None:
         return ServerLook(url, read_binlog_files(connection), read_charsets(connection), warnings)
 
 
-def _heard(url: str, look: ServerLook) -> ServerLook:
+def _require_heard(url: str) -> None:
+    """Raises ServerUnreachable."""
     with _connected(url):
-        return look
+        pass
 
 
 def read_files(url: str) -> BinlogFiles:
