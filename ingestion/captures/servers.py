@@ -61,6 +61,11 @@ def current_plan(plan: Sequence[PlannedCapture]) -> list[PlannedCapture]:
     ]
 
 
+def urls_of(plan: Sequence[PlannedCapture]) -> list[str]:
+    """Each once: those of one server may have several accounts."""
+    return [*dict.fromkeys(each.url for each in plan)]
+
+
 def is_kafka(url: str) -> bool:
     return url.startswith("kafka:")
 

@@ -11,14 +11,13 @@ from typing import Any
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
 from ingestion.capture.source_counts import HourCounts
-from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import NotCaptured
 from ingestion.capture.tap.position import KnownTables, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
-from ingestion.captures.servers import PlannedCapture, current_plan
+from ingestion.captures.servers import PlannedCapture, current_plan, urls_of
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.lake.captured import source_hours
 from ingestion.models import SchemaSubject
@@ -39,6 +38,7 @@ from ingestion.tapping.history import differences
 from ingestion.tapping.parts import TapParts
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
+from ingestion.tapping.tables import look_at_tables
 
 logger = logging.getLogger(__name__)
 ACTOR = "tap"
@@ -187,7 +187,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     Raises Untappable, MovePending, ServerUnreachable, BinlogError, ChangelogError.
     """
     plan = current_plan(plan)
-    look = source_server.look_at_server(_urls(plan))
+    look = source_server.look_at_server(urls_of(plan))
     versions = versions_by_topic(plan, parts.clock)
     arrived = moving.take_over(server, plan, look, parts)
     waits = {**arrived.waits, **waits_for_accounts(plan, look.silent)}
@@ -207,11 +207,12 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     live = [topic for topic in live if topic not in others]
     begun = beginning(server, stored, look.files, live, places)
     stops |= begun.stops
-    stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
+    tables = look_at_tables([each for each in plan if goes_on(each, stops)], look, versions)
+    stops |= tables.stops
     captured = [each for each in plan if goes_on(each, stops)]
 
     keep_stored_counts(server, plan, None if stored is None else stored.counts, now=parts.clock())
-    state = _state(server, begun, stored, plan, stops, arrived.known)
+    state = _state(server, begun, stored, plan, stops, {**tables.known, **arrived.known})
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
     _note_begun(server, captured, begun.position.gtid, now=parts.clock())
@@ -260,10 +261,6 @@ def versions_by_topic(plan: Sequence[PlannedCapture], clock: Callable[[], dateti
     )
 
 
-def _urls(plan: Sequence[PlannedCapture]) -> list[str]:
-    return [*dict.fromkeys(each.url for each in plan)]
-
-
 def goes_on(planned: PlannedCapture, stops: Mapping[str, str]) -> bool:
     return not planned.capture.is_stopped and planned.spec.topic not in stops
 
@@ -275,37 +272,6 @@ def forgotten_stops(stopped: Mapping[str, int], plan: Sequence[PlannedCapture]) 
         for each in plan
         if stopped.get(each.spec.topic) == each.spec.load and not each.capture.is_stopped
     }
-
-
-def _unfit_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: VersionsByTopic) -> dict[str, str]:
-    """By topic, why its table cannot be captured. The others have a version of their schema after this, but for those that are captured already and whose
-    account does not get through: what has become of their tables the log says."""
-    stops = {}
-    for url in (each for each in _urls(plan) if each not in look.silent):
-        of_url = [each for each in plan if each.url == url]
-        tables = source_server.look_at_tables(url, [(each.spec.database, each.spec.table) for each in of_url])
-        for planned in of_url:
-            if why := _misfit(planned, tables[planned.spec.database, planned.spec.table], look, versions):
-                stops[planned.spec.topic] = why
-    return stops
-
-
-def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, versions: VersionsByTopic) -> str:
-    """Of a table that is captured already the next rows say what has become of its columns."""
-    spec = planned.spec
-    problems = [*table.problems, *filter(None, [spec.hidden.shown_by(table.generated)])]
-    if problems:
-        return f"{' '.join(problems)} {LOAD_AGAIN}"
-    if table.definition is None:
-        missing = f"There is no table `{spec.database}.{spec.table}` that the account may read. Grant SELECT on it, or correct the feed. {LOAD_AGAIN}"
-        return "" if planned.is_live else missing
-    try:
-        rows = captured_rows(spec, table.definition, versions, look.charsets)
-        if isinstance(rows, CapturedCells) and not planned.is_live:
-            rows.take_types(rows.sampled_types(source_server.sample_cells(planned.url, rows)))
-    except NotCaptured as problem:
-        return "" if planned.is_live else f"{problem} {LOAD_AGAIN}"
-    return ""
 
 
 def _without_waiting(plan: Sequence[PlannedCapture], waits: Mapping[str, str]) -> list[PlannedCapture]:

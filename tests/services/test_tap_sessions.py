@@ -132,6 +132,25 @@ def test_an_alter_of_a_table_without_writes_makes_a_version(shop: CapturedShop) 
     assert '"city"' in SchemaVersion.objects.get(version=2).text
 
 
+@pytest.mark.parametrize("is_opened_again", [False, True])
+def test_another_key_is_noticed_where_no_row_was_seen_since_the_load_began(
+    shop: CapturedShop, is_opened_again: bool
+) -> None:
+    """What the tap saw of the table when it began is what the load reads."""
+    trips = shop.dataset("trips", definition="id int PRIMARY KEY, n int NOT NULL")
+    shop.execute("INSERT INTO trips VALUES (1, 1)")
+    trips.record_key = ["id"]
+    trips.save()
+    tap = shop.tap()
+    tap.step()
+    if is_opened_again:
+        tap._end_session()
+        tap.step()
+    shop.execute("ALTER TABLE trips DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)", "INSERT INTO trips VALUES (1, 2)")
+    shop.step_until(tap, lambda: shop.capture(trips).is_stopped)
+    assert "several rows may have one record key, `id`" in shop.capture(trips).stopped_why
+
+
 @pytest.mark.parametrize(
     ("definition", "more", "words"),
     [

@@ -9,6 +9,7 @@ from ingestion.capture.binlog.events import Row, RowChange
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, SchemaVersions, Transaction
+from ingestion.capture.tap.known_tables import KnownTable
 from ingestion.domain.merging.events import ChangeEvent
 from ingestion.heatpipe.subject_schema import SubjectSchema
 
@@ -46,3 +47,9 @@ def captured_rows(
     """Raises NotCaptured."""
     kind = CapturedTable if spec.cells is None else CapturedCells
     return kind.of(spec, definition, versions, charsets)
+
+
+def known_table(rows: CapturedRows) -> KnownTable:
+    """What is kept of their table."""
+    spec = rows.spec
+    return KnownTable.of(spec.load, rows.definition, rows.record_key, with_columns=spec.stops_at_narrowing)

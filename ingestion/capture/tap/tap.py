@@ -26,11 +26,11 @@ from ingestion.capture.binlog.events import (
 from ingestion.capture.binlog.removals import Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.source_counts import HourCounts, SourceCounts, as_logged
-from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
+from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows, known_table
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.encoded_table import EncodedTable
 from ingestion.capture.tap.hidden_columns import shows_hidden
-from ingestion.capture.tap.known_tables import RELOAD, KnownTable, why_not_followed
+from ingestion.capture.tap.known_tables import RELOAD, why_not_followed
 from ingestion.capture.tap.losses import is_followed, is_of, reason_of_loss
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
@@ -356,12 +356,12 @@ class Tap:
         except NotCaptured as problem:
             self._stop(spec, str(problem))
             return None
-        known_table = KnownTable.of(spec.load, definition, rows.record_key, with_columns=spec.stops_at_narrowing)
-        before = self._known.get(spec.topic, known_table)
-        if why := why_not_followed(f"`{spec.database}.{spec.table}`", before, known_table):
+        now = known_table(rows)
+        before = self._known.get(spec.topic, now)
+        if why := why_not_followed(f"`{spec.database}.{spec.table}`", before, now):
             self._stop(spec, why)
             return None
-        self._known[spec.topic] = known_table
+        self._known[spec.topic] = now
         self._tables[spec.topic] = EncodedTable(rows, self._new_encoder)
         return self._tables[spec.topic]
 
