@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ingestion.capture.binlog.computed_columns import definitions_in, names_in_expressions
+from ingestion.capture.binlog.computed_columns import names_in_expressions
 from ingestion.capture.binlog.events import Statement
 from ingestion.capture.binlog.statement_words import FILLERS, Words, skip_settings, words_of
 
@@ -46,9 +47,9 @@ def alteration(statement: Statement) -> Alteration | None:
     if words.skip("WAIT"):
         words.take()
     words.skip("NOWAIT")
-    clauses = [*words.split()]
-    computed = _computed(definition for clause in clauses for definition in definitions_in(clause.again()))
-    return Alteration(*name, tuple(change for clause in clauses for change in _changes(clause)), computed)
+    columns = [column for clause in words.split() for column in _columns(clause)]
+    changes = tuple(ColumnChange(each.old, each.new) for each in columns if each.old != each.new)
+    return Alteration(*name, changes, _computed((each.new, each.definition) for each in columns if each.definition))
 
 
 def _created(words: Words) -> Alteration | None:
@@ -67,49 +68,46 @@ def _computed(definitions: Iterable[tuple[str, Words]]) -> dict[str, frozenset[s
     return {name: names for name, definition in definitions if (names := names_in_expressions(definition))}
 
 
-def _changes(clause: Words) -> Iterator[ColumnChange]:
+class _Column(NamedTuple):
+    """`old` and `new` are its names, as in ColumnChange; equal where it keeps its name."""
+
+    old: str
+    new: str
+    definition: Words | None = None
+
+
+def _columns(clause: Words) -> Iterator[_Column]:
+    """Of which a clause of an ALTER TABLE says something."""
     verb = clause.take().word
-    if verb == "RENAME" and clause.skip("COLUMN"):
-        clause.skip("IF", "EXISTS")
-        old = clause.take().text
-        clause.skip("TO")
-        yield ColumnChange(old, clause.take().text)
-    elif verb == "CHANGE":
-        clause.skip("COLUMN")
-        clause.skip("IF", "EXISTS")
-        yield ColumnChange(clause.take().text, clause.take().text)
-    elif verb == "DROP" and clause.peek() not in _NO_COLUMNS:
-        clause.skip("COLUMN")
-        clause.skip("IF", "EXISTS")
-        yield ColumnChange(clause.take().text, "")
-    elif verb == "ADD" and clause.peek() not in _NO_COLUMNS:
-        clause.skip("COLUMN")
-        clause.skip("IF", "NOT", "EXISTS")
-        yield from (ColumnChange("", name) for name in _added(clause))
-
-
-_NO_COLUMNS = (
-    *(
-        "INDEX",
-        "KEY",
-        "PRIMARY",
-        "UNIQUE",
-        "FULLTEXT",
-        "SPATIAL",
-        "FOREIGN",
-        "CONSTRAINT",
-        "CHECK",
-        "PARTITION",
-        "PERIOD",
-    ),
-    "SYSTEM",
-)
-"""What else an ALTER TABLE adds and drops."""
-
-
-def _added(clause: Words) -> Iterator[str]:
-    """One, or several in parentheses."""
-    if not clause.skip("("):
-        yield clause.take().text
+    if verb not in _VERBS or _is_no_column(clause) or (verb == "RENAME" and clause.peek() != "COLUMN"):
         return
-    yield from (definition.take().text for definition in clause.split())
+    clause.skip("COLUMN")
+    clause.skip("IF", "NOT", "EXISTS")
+    if verb == "ADD":
+        added = clause.split() if clause.skip("(") else [clause]
+        yield from (_Column("", each.take().text, each) for each in added)
+        return
+    old = clause.take().text
+    if verb == "DROP":
+        yield _Column(old, "")
+    elif verb == "RENAME":
+        clause.skip("TO")
+        yield _Column(old, clause.take().text)
+    else:
+        yield _Column(old, clause.take().text if verb == "CHANGE" else old, clause)
+
+
+_VERBS = ("ADD", "ALTER", "CHANGE", "DROP", "MODIFY", "RENAME")
+_NO_COLUMNS = (
+    *("CHECK", "CONSTRAINT", "FOREIGN", "FULLTEXT", "INDEX", "KEY", "PARTITION", "PRIMARY", "SPATIAL"),
+    "UNIQUE",
+)
+"""What else an ALTER TABLE adds, alters and drops: words that name a column only in quotes."""
+
+
+def _is_no_column(clause: Words) -> bool:
+    return (
+        clause.peek() in _NO_COLUMNS
+        or clause.starts_with("PERIOD", "FOR")
+        or clause.starts_with("SYSTEM", "VERSIONING")
+    )

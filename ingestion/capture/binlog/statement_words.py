@@ -137,9 +137,5 @@ class Words:
         """Places of the whole statement, the last one not included."""
         return Words(self._read(end)[start:end], self.database)
 
-    def again(self) -> Words:
-        """From the first one on."""
-        return Words(self._read(), self.database)
-
     def after(self, count: int) -> Words:
         return Words(self._read()[self._place + count :], self.database)
