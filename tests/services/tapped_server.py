@@ -17,6 +17,7 @@ from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
 from ingestion.capture.snapshot.definitions import read_charsets
 from ingestion.capture.tap.captured_rows import CapturedRows
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.capture.tap.known_tables import KnownTable
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Outgoing
@@ -129,6 +130,10 @@ class TappedServer:
 
     def messages(self, topic: str) -> list[bytes]:
         return [message.value or b"" for message in self.log.reader().read(topic, {})]
+
+    def known(self, topic: str) -> KnownTable:
+        """What the tap has kept of a table."""
+        return TapState.from_json(self.log.writer(PRODUCER).position() or {}).known[topic]
 
     def replayed(self, topic: str, *, key: tuple[str, ...] = ("id",)) -> dict[RowKey, dict[str, Any]]:
         """The table that the log's events make, one after the other."""

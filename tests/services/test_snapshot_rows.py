@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from ingestion.capture.binlog.events import RowChange
+from ingestion.capture.binlog.table_map import ColumnKind
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_definition
 from ingestion.capture.snapshot.select_list import quoted, row_of, select_list
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, Transaction
+from ingestion.capture.tap.known_tables import KnownTable, why_not_followed
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.services.test_tap import EVERY_TYPE, ROWS
 from tests.unit.ingestion.heatpipe.messages import NOW
 
 DATABASE = "lakehub_snapshot"
+K = ColumnKind
+WITH_EXACT_METADATA = (K.DECIMAL, K.BIT, K.VARCHAR, K.BLOB, K.DATETIME, K.TIMESTAMP, K.TIME)
 
 
 @pytest.fixture
@@ -58,6 +62,27 @@ def test_every_type(server: TappedServer) -> None:
     assert by_key(rows, "id", "k") == server.replayed("t", key=("id", "k"))
     assert [schema.version for schema, _ in server.versions.known] == [1], "one schema for both"
     assert captured.record_key == ("id", "k")
+
+
+def test_the_catalog_defines_a_table_as_the_binlog_does(server: TappedServer) -> None:
+    """Otherwise the first row after a load began would seem to be one of an altered table."""
+    server.execute(
+        EVERY_TYPE.format(t="t"),
+        "CREATE TABLE more (a text, u uuid, v6 inet6, v4 inet4, t tinytext, m mediumblob, l longtext, c char(255), p varchar(900), n numeric(65,30), z int zerofill, f float unsigned, PRIMARY KEY (a(9), u))",
+        f"INSERT INTO t VALUES {ROWS[0]}",
+        "INSERT INTO more (a, u) VALUES ('x', UUID())",
+    )
+    server.take("t", "more", stops_at_narrowing=True)
+    for table in ("t", "more"):
+        known = server.known(table)
+        with server.engine.connect() as connection:
+            definition = read_definition(connection, DATABASE, table)
+        seen = KnownTable.of(known.load, definition, known.record_key, with_columns=True)
+        assert (seen.primary_key, len(seen.columns)) == (known.primary_key, len(known.columns))
+        assert why_not_followed(table, seen, known) == ""
+        exact = [each for each in zip(seen.columns, known.columns, strict=True) if each[0].kind in WITH_EXACT_METADATA]
+        assert len(exact) > 5
+        assert [column.metadata for column, _ in exact] == [column.metadata for _, column in exact]
 
 
 def test_types_that_only_mariadb_has(server: TappedServer) -> None:

@@ -137,7 +137,7 @@ def test_another_key_is_noticed_where_no_row_was_seen_since_the_load_began(
     shop: CapturedShop, is_opened_again: bool
 ) -> None:
     """What the tap saw of the table when it began is what the load reads."""
-    trips = shop.dataset("trips", definition="id int PRIMARY KEY, n int NOT NULL")
+    trips = shop.dataset("trips", definition="id varchar(20) PRIMARY KEY, n int NOT NULL")
     shop.execute("INSERT INTO trips VALUES (1, 1)")
     trips.record_key = ["id"]
     trips.save()

@@ -43,7 +43,7 @@ _BINARY_COLLATION, _UNKNOWN_COLLATION = 63, 0
 _OLD_KINDS = {_K.TIMESTAMP: _K.OLD_TIMESTAMP, _K.TIME: _K.OLD_TIME, _K.DATETIME: _K.OLD_DATETIME}
 _TABLES: sa.BindParameter[object] = sa.bindparam("tables", expanding=True)
 _COLUMNS = sa.text(
-    "SELECT table_name, column_name, data_type, column_type, numeric_precision, numeric_scale, character_octet_length, character_set_name, collation_name "
+    "SELECT table_name, column_name, data_type, column_type, numeric_precision, numeric_scale, datetime_precision, character_octet_length, collation_name "
     "FROM information_schema.columns WHERE table_schema = :database AND table_name IN :tables ORDER BY table_name, ordinal_position"
 ).bindparams(_TABLES)
 _KEYS = sa.text(
@@ -115,7 +115,7 @@ def _columns(rows: list[dict[str, Any]], collations: Mapping[str, int]) -> Itera
             row["column_name"],
             kind,
             _metadata(kind, row),
-            "unsigned" in row["column_type"],
+            "unsigned" in row["column_type"] or kind is _K.YEAR,
             collation,
         )
 
@@ -137,4 +137,11 @@ def _metadata(kind: ColumnKind, row: Mapping[str, Any]) -> tuple[int, ...]:
             return (bits % 8, bits // 8)
         case _K.STRING:
             return (int(kind), _BYTES_OF.get(row["data_type"]) or int(row["character_octet_length"] or 0))
+        case _K.VARCHAR:
+            length = int(row["character_octet_length"])
+            return (length % 256, length // 256)
+        case _K.BLOB:
+            return ((int(row["character_octet_length"]).bit_length() + 7) // 8,)
+        case _K.DATETIME | _K.TIMESTAMP | _K.TIME:
+            return (int(row["datetime_precision"]),)
     return ()
