@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -121,14 +121,15 @@ Slot = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
-class QuantileChart:
-    """Two values of 1 or more over equal slots of time, by their logarithms: the upper as an area, the lower as a line; where there is none, neither."""
+class StepChart:
+    """Values over equal slots of time: steps that are filled, a line of others, and slots that are marked from top to base."""
 
     name: str
     width: int
     height: int
     areas: str
     lines: str
+    marked: str
     levels: tuple[tuple[float, str], ...]
     """(height, its value in words)"""
     ticks: tuple[tuple[float, str], ...]
@@ -136,30 +137,75 @@ class QuantileChart:
     base: int
 
 
-_CHART_LEFT, _CHART_TOP, _CHART_BASE, _CHART_HEIGHT = 60, 8, 112, 134
+_CHART_LEFT, _CHART_TOP, _BELOW = 60, 8, 22
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """`share`: of the height that a value has."""
+
+    slots: int
+    width: int
+    base: int
+    share: Callable[[float], float]
+
+    def x(self, slot: int) -> float:
+        return round(_CHART_LEFT + slot * (self.width - _CHART_LEFT - 4) / self.slots, 1)
+
+    def y(self, value: float) -> float:
+        return round(self.base - self.share(value) * (self.base - _CHART_TOP), 1)
+
+    def column(self, slot: int, top: float) -> str:
+        return f"M{self.x(slot)} {self.base}V{top}H{self.x(slot + 1)}V{self.base}Z"
 
 
 def quantile_chart(
     slots: Sequence[Slot], ticks: Sequence[tuple[int, str]], label: Callable[[float], str], width: int, name: str
-) -> QuantileChart:
-    """`ticks`: the slot and its name. `label`: a value in words."""
+) -> StepChart:
+    """Two values of 1 or more by their logarithms: the upper as an area, the lower as a line; where there is none, neither.
+
+    `ticks`: the slot and its name. `label`: a value in words."""
     top = max([4.0, *(upper for _, upper in slots if upper is not None)])
-    step = (width - _CHART_LEFT - 4) / len(slots)
-
-    def y(value: float) -> float:
-        share = math.log(max(1.0, value)) / math.log(top)
-        return round(_CHART_BASE - share * (_CHART_BASE - _CHART_TOP), 1)
-
+    frame = _Frame(len(slots), width, 112, lambda value: math.log(max(1.0, value)) / math.log(top))
     areas, lines = [], []
-    for place, (lower, upper) in enumerate(slots):
-        start, end = round(_CHART_LEFT + place * step, 1), round(_CHART_LEFT + (place + 1) * step, 1)
+    for slot, (lower, upper) in enumerate(slots):
         if upper is not None:
-            areas.append(f"M{start} {_CHART_BASE}V{y(upper)}H{end}V{_CHART_BASE}Z")
+            areas.append(frame.column(slot, frame.y(upper)))
         if lower is not None:
-            goes_on = place > 0 and slots[place - 1][0] is not None
-            lines.append(f"V{y(lower)}H{end}" if goes_on else f"M{start} {y(lower)}H{end}")
-    levels = tuple((y(value), label(value)) for value in (1.0, math.sqrt(top), top))
-    marks = tuple((round(_CHART_LEFT + place * step, 1), text) for place, text in ticks)
-    return QuantileChart(
-        name, width, _CHART_HEIGHT, "".join(areas), "".join(lines), levels, marks, _CHART_LEFT, _CHART_BASE
-    )
+            goes_on = slot > 0 and slots[slot - 1][0] is not None
+            step = f"V{frame.y(lower)}H{frame.x(slot + 1)}"
+            lines.append(step if goes_on else f"M{frame.x(slot)} {frame.y(lower)}H{frame.x(slot + 1)}")
+    levels = [(value, label(value)) for value in (1.0, math.sqrt(top), top)]
+    return _chart(frame, name, levels, ticks, areas=areas, lines=lines)
+
+
+def count_chart(
+    counts: Sequence[int | None],
+    marked: Collection[int],
+    ticks: Sequence[tuple[int, str]],
+    label: Callable[[float], str],
+    width: int,
+    name: str,
+) -> StepChart:
+    """Whole numbers from 0 on; None: there is none. One that is not 0 is seen, however small it is. `marked`: slots. `ticks`, `label`: as above."""
+    top = max([1, *(count for count in counts if count is not None)])
+    frame = _Frame(len(counts), width, 64, lambda value: value / top)
+    areas = [frame.column(slot, min(frame.y(count), frame.base - 1.0)) for slot, count in enumerate(counts) if count]
+    marks = [frame.column(slot, _CHART_TOP) for slot in sorted(marked)]
+    return _chart(frame, name, [(0, label(0)), (top, label(top))], ticks, areas=areas, marked=marks)
+
+
+def _chart(
+    frame: _Frame,
+    name: str,
+    levels: Sequence[tuple[float, str]],
+    ticks: Sequence[tuple[int, str]],
+    *,
+    areas: Sequence[str],
+    lines: Sequence[str] = (),
+    marked: Sequence[str] = (),
+) -> StepChart:
+    heights = tuple((frame.y(value), text) for value, text in levels)
+    places = tuple((frame.x(slot), text) for slot, text in ticks)
+    drawn = "".join(areas), "".join(lines), "".join(marked)
+    return StepChart(name, frame.width, frame.base + _BELOW, *drawn, heights, places, _CHART_LEFT, frame.base)

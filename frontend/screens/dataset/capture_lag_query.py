@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -15,10 +15,10 @@ from ingestion.lake.captured.hours import HOUR, hour_at
 from ingestion.models import CaptureHour
 from lakehub.catalog.models import Dataset
 
-SHOWN, SUMMED = timedelta(hours=48), timedelta(days=7)
-WINDOWS = (("1 h", HOUR), ("24 h", 24 * HOUR), ("7 d", SUMMED))
+DAY = 24 * HOUR
+SHOWN, SUMMED = 2 * DAY, 7 * DAY
+WINDOWS = (("1 h", HOUR), ("24 h", DAY), ("7 d", SUMMED))
 _WIDTHS = (("s", 320), ("m", 640))
-_TICK_EVERY = 24
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class LagRow:
 
 @dataclass(frozen=True)
 class CopyLags:
-    """`counted`: messages in hours of the window that were compared with the log; `sourced`: those of hours in which the rows of the source were counted too. `differing`: hours
+    """`charts`: of how long changes took; `count_charts`: of messages by hour, with those marked that do not add up. `counted`: messages in hours of the window that were compared with the log; `sourced`: those of hours in which the rows of the source were counted too. `differing`: hours
     that do not add up: in `missing` of them the log does not match the source, in `unread` what the commits have read."""
 
     data_center: str
     rows: list[LagRow]
-    charts: list[svg.QuantileChart]
+    charts: list[svg.StepChart]
+    count_charts: list[svg.StepChart]
     counted: int
     sourced: int
     differing: int
@@ -60,13 +61,15 @@ def _lags(data_center: str, hours: list[CaptureHour], now: datetime) -> CopyLags
     with_source = [hour for hour in compared if hour.source is not None]
     missing = [hour for hour in with_source if hour.source != hour.logged]
     unread = [hour for hour in compared if hour.logged != hour.read]
+    differing = {hour.start for hour in (*missing, *unread)}
     return CopyLags(
         data_center,
         rows,
         _charts(lags, now),
+        _count_charts({hour.start: hour.logged or 0 for hour in compared}, differing, now),
         counted=sum(hour.logged or 0 for hour in compared),
         sourced=sum(hour.source or 0 for hour in with_source),
-        differing=len({hour.start for hour in (*missing, *unread)}),
+        differing=len(differing),
         missing=len(missing),
         unread=len(unread),
     )
@@ -80,20 +83,35 @@ def _row(window: str, counts: LagCounts) -> LagRow:
     return LagRow(window, counts.events, counts.quantile(0.5), counts.quantile(0.95))
 
 
-def _charts(lags: Mapping[datetime, LagCounts], now: datetime) -> list[svg.QuantileChart]:
+def _charts(lags: Mapping[datetime, LagCounts], now: datetime) -> list[svg.StepChart]:
     """Empty where no change came in the time that is drawn."""
-    last = hour_at(now)
-    starts = [last - SHOWN + HOUR * number for number in range(1, int(SHOWN / HOUR) + 1)]
+    starts = _hours(SHOWN, now)
     counts = [lags.get(start, LagCounts()) for start in starts]
     if not any(each.events for each in counts):
         return []
-    ticks = [
-        (place, words.clock(start, zone=timezone.get_current_timezone(), now=now))
-        for place, start in enumerate(starts)
-        if place % _TICK_EVERY == 0
-    ]
+    zone = timezone.get_current_timezone()
+    ticks = [(place, words.clock(starts[place], zone=zone, now=now)) for place in range(0, len(starts), DAY // HOUR)]
     slots = [(_seconds(each.quantile(0.5)), _seconds(each.quantile(0.95))) for each in counts]
     return [svg.quantile_chart(slots, ticks, _length, width, name) for name, width in _WIDTHS]
+
+
+def _count_charts(
+    counts: Mapping[datetime, int], differing: Collection[datetime], now: datetime
+) -> list[svg.StepChart]:
+    """Empty where no hour was counted."""
+    if not counts:
+        return []
+    starts, zone = _hours(SUMMED, now), timezone.get_current_timezone()
+    marked = [place for place, start in enumerate(starts) if start in differing]
+    days = [(place, local) for place, start in enumerate(starts) if (local := start.astimezone(zone)).hour == 0]
+    ticks = [(place, words.day(local.date())) for place, local in days if place <= len(starts) - 24][::2]
+    slots = [counts.get(start) for start in starts]
+    return [svg.count_chart(slots, marked, ticks, words.number, width, name) for name, width in _WIDTHS]
+
+
+def _hours(length: timedelta, now: datetime) -> list[datetime]:
+    """The last ones, of which the newest is not over."""
+    return [hour_at(now) - length + HOUR * number for number in range(1, length // HOUR + 1)]
 
 
 def _seconds(span: timedelta | None) -> float | None:

@@ -70,3 +70,18 @@ def test_lanes_cut_what_lies_outside() -> None:
     assert drawn.lanes[0].x == 8
     assert drawn.lanes[0].width == 304
     assert drawn.description == "stale"
+
+
+@given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=168), st.data())
+def test_counts_are_columns_from_the_base_line(counts: list[int | None], data: st.DataObject) -> None:
+    """Whatever is not 0 is seen, and what is marked is marked from top to base, also where nothing was counted."""
+    marked = data.draw(st.sets(st.sampled_from(range(len(counts)))))
+    drawn = svg.count_chart(counts, marked, [(0, "today")], str, 320, "s")
+    columns = [[float(each) for each in re.findall(r"[\d.]+", path)] for path in drawn.areas.split("Z")[:-1]]
+    assert len(columns) == sum(1 for count in counts if count)
+    assert all(
+        drawn.left <= x < end <= drawn.width and 8 <= top < base == drawn.base for x, base, top, end, _ in columns
+    )
+    assert min([top for _, _, top, _, _ in columns], default=8) == 8
+    assert drawn.marked.count("V8H") == len(marked)
+    assert [label for _, label in drawn.levels] == ["0", str(max([1, *filter(None, counts)]))]

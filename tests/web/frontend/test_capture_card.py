@@ -84,11 +84,16 @@ def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client)
         hour = start - number * HOUR
         CaptureHour.objects.create(copy=given.copy_of(dataset), start=hour, lags=lags, read=10, logged=logged)
     text = page.get("/datasets/trips/ingestion").content.decode().partition('id="lag-1"')[2].partition("</section>")[0]
-    (areas,) = re.findall(r'class="s".*?class="bandfill" d="([^"]*)"', text, re.DOTALL)
-    assert areas.count("M") == 3
+    areas = re.findall(r'class="s".*?class="bandfill" d="([^"]*)"', text, re.DOTALL)
+    assert [each.count("M") for each in areas] == [3, 2], "how long changes took, and messages that were counted"
     assert "All 20 messages logged in the last 7 days are in commits" in text
     assert ('<td class="num">30</td>' in text, "2 min" in text) == (True, True)
     CaptureHour.objects.filter(start=start - HOUR).update(source=10)
+    assert ("messages logged in each hour" in text.lower(), "Red:" in text, 'class="marked"' in text) == (
+        True,
+        False,
+        False,
+    )
     sourced = "are in commits; 10 were also counted at the source."
     assert sourced in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - HOUR).update(logged=11, read=11)
@@ -101,6 +106,8 @@ def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client)
     CaptureHour.objects.filter(start=start - HOUR).update(read=11)
     both = "In 2 hours of 7 days the changelog does not match the source, or what the commits have read."
     assert both in page.get("/datasets/trips/ingestion").content.decode()
+    marked = re.findall(r'class="marked" d="([^"]*)"', page.get("/datasets/trips/ingestion").content.decode())
+    assert ([each.count("M") for each in marked], len({*marked})) == ([2, 2], 2), "both hours, in two widths"
     CaptureHour.objects.update(source=None)
     read = "In 1 hour of 7 days the changelog does not match what the commits have read."
     assert read in page.get("/datasets/trips/ingestion").content.decode()
