@@ -21,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     match words:
         case ["version" | "--version"]:
             print(f"lakehub {lakehub.__version__}")
-        case ["setup"]:
+        case ["setup", *options]:
             from lakehub.setup.__main__ import main as set_up
 
-            sys.exit(set_up())
+            sys.exit(set_up(options))
         case ["demo", *options]:
             from lakehub.demo.__main__ import main as tell
 

@@ -62,6 +62,40 @@ HUDI_JAVA_CLIENT = Artifact(
 SPARK_JARS = (HUDI, HUDI_JAVA_CLIENT)
 """What Lakehub's own Spark sessions are given."""
 
+HBASE_JARS = (
+    Artifact(
+        "org.apache.hbase",
+        "hbase-shaded-mapreduce",
+        "2.6.4-hadoop3",
+        "534e1d19415b579eb8598ab0b721bf2c7fe2fe7abc2659d8c08a8fa7fb4fa1eb",
+    ),
+    Artifact(
+        "io.opentelemetry",
+        "opentelemetry-api",
+        "1.49.0",
+        "a813c9a92b82a4ffa3a62e88216a9e9ef9a407fcd41614fe596b2895167ed638",
+    ),
+    Artifact(
+        "io.opentelemetry",
+        "opentelemetry-context",
+        "1.49.0",
+        "17de3c85b341240b3b216c43adbd244c9fbd39c9e5448306d56460f80599a76b",
+    ),
+    Artifact(
+        "io.opentelemetry.semconv",
+        "opentelemetry-semconv",
+        "1.29.0-alpha",
+        "a95f1aed7e3f64353ec625c6def72a0caaf06b6c53970f578fdd513dafd995fd",
+    ),
+    Artifact(
+        "org.apache.yetus",
+        "audience-annotations",
+        "0.13.0",
+        "3bfbb397b06f63a2a0a361f62ed32cf199bd92ddd48ea99281f4987edec9777b",
+    ),
+)
+"""HBase's client, for datasets with a Global Index there: in a class loader of its own, beside Spark's."""
+
 
 def artifact_path(artifact: Artifact) -> Path:
     """Where a fetched artifact lies. Raises `ArtifactNotFetched` where it was never fetched."""

@@ -31,6 +31,18 @@ class PartitionSpec:
 
 
 @dataclass(frozen=True)
+class GlobalIndexSpec:
+    """Where the Global Index of a table lies: the table `table` of an HBase. `thrift`: `host:port` of a Thrift server of it; `quorum`: of its ZooKeeper, as its own
+    client takes it; `staging_uri`: where HFiles are written, which its region servers read. `requests_per_s`: what a job may ask for in a second; None: any."""
+
+    thrift: str
+    quorum: str
+    staging_uri: str
+    table: str
+    requests_per_s: float | None = None
+
+
+@dataclass(frozen=True)
 class TableSpec:
     """A table of the lake. `uri` and `error_uri` are URIs (file:///lake/dc1/flights).
 
@@ -60,6 +72,7 @@ class TableSpec:
     history_uri: str = ""
     keeps_history: bool = False
     history_days: int = 0
+    global_index: GlobalIndexSpec | None = None
 
     @property
     def uris_beside(self) -> tuple[str, ...]:

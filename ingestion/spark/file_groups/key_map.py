@@ -155,7 +155,11 @@ class KeyMap:
         if self.too_many is not None and self._has_still_too_many(completions):
             raise self.too_many
         try:
-            if not (self.is_read and self._is_continued_by(completions) and self._read_new_commits(timeline, commits)):
+            if not (
+                self.is_read
+                and goes_on_from(self._completions, completions)
+                and self._read_new_commits(timeline, commits)
+            ):
                 # First of all: where the reading fails, what was known of earlier commits is known no more.
                 self.forget()
                 self._read(newest_base_files(spark, self.uri, partition_paths(spark, self.uri)))
@@ -168,7 +172,7 @@ class KeyMap:
     def _has_still_too_many(self, completions: Mapping[str, str]) -> bool:
         """As far as is known without reading it."""
         since = completions.keys() - self._completions.keys()
-        return self._is_continued_by(completions) and len(since) < RETRY_AFTER_COMMITS
+        return goes_on_from(self._completions, completions) and len(since) < RETRY_AFTER_COMMITS
 
     def _read_new_commits(self, timeline: Timeline, commits: Iterable[CompletedFile]) -> bool:
         """False: the whole table has to be read. A commit has left the timeline since it was listed, and what it wrote is not known; or
@@ -179,14 +183,6 @@ class KeyMap:
         except (CommitArchived, TooManyKeys):
             return False
         return True
-
-    def _is_continued_by(self, completions: Mapping[str, str]) -> bool:
-        """Commits only leave a timeline at its beginning, for the archive. One that left elsewhere was rolled back; and where none of
-        those known is left, others may have come and gone unseen."""
-        kept = [instant for instant, completed in self._completions.items() if completions.get(instant) == completed]
-        first = min(completions.values(), default="")
-        gone = [completed for instant, completed in self._completions.items() if instant not in completions]
-        return bool(kept) and all(completed < first for completed in gone)
 
     def _read(self, files: Iterable[BaseFile]) -> None:
         """One that was cleaned away has a newer version."""
@@ -199,6 +195,15 @@ class KeyMap:
                 for batch in pq.ParquetFile(file).iter_batches(columns=[KEY]):
                     self._group_by_key.update(dict.fromkeys(batch.column(0).to_pylist(), base_file.group))
                     self._make_room(self)
+
+
+def goes_on_from(known: Mapping[str, str], completions: Mapping[str, str]) -> bool:
+    """Has the timeline, now `completions`, all that it had when it was `known`? Both: by instant, when it was completed. Commits only leave a timeline at its
+    beginning, for the archive. One that left elsewhere was rolled back; and where none of those known is left, others may have come and gone unseen."""
+    kept = [instant for instant, completed in known.items() if completions.get(instant) == completed]
+    first = min(completions.values(), default="")
+    gone = [completed for instant, completed in known.items() if instant not in completions]
+    return bool(kept) and all(completed < first for completed in gone)
 
 
 def _newest_versions(timeline: Timeline, commits: Sequence[CompletedFile]) -> list[BaseFile]:

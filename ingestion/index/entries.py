@@ -1,0 +1,62 @@
+"""What the Global Index says of a record key, and how that lies in HBase: a row for each key, a column for each part of its place."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+FAMILY = b"e"
+FILE_ID, PARTITION, INSTANT = b"f", b"p", b"t"
+QUALIFIERS = (FILE_ID, PARTITION, INSTANT)
+"""In the order of their bytes, as HFiles want them."""
+MAX_ROW_BYTES = 1024
+"""Of a key that is a row as it is. HBase has rows of up to 32,767 bytes, and compares them byte by byte."""
+_HASHED = b"\xfe"
+STATE_ROW = b"\xff"
+"""Of what the index has followed. Neither byte is in UTF-8, so no key begins with one."""
+_BETWEEN = "\0"
+"""Between the partition and a key that is hashed in its row. No path has it."""
+
+
+class Entry(NamedTuple):
+    """Where the row of a key lies. `instant`: of the commit that put it there."""
+
+    partition: str
+    file_id: str
+    instant: str
+
+
+def row_of(key: str) -> bytes:
+    """A key as the table format writes it; one that is too long for a row goes by its SHA-256. Raises ValueError for an empty one."""
+    row = key.encode()
+    if not row:
+        raise ValueError("A record key is an empty text: HBase has no row for it.")
+    return row if len(row) <= MAX_ROW_BYTES else _HASHED + hashlib.sha256(row).digest()
+
+
+def cells_of(key: str, entry: Entry) -> dict[bytes, bytes]:
+    """By qualifier. Of a key that is hashed in its row the partition's column has the key as well."""
+    is_hashed = row_of(key)[:1] == _HASHED
+    partition = f"{entry.partition}{_BETWEEN}{key}" if is_hashed else entry.partition
+    return {FILE_ID: entry.file_id.encode(), PARTITION: partition.encode(), INSTANT: entry.instant.encode()}
+
+
+def entry_of(row: bytes, cells: Mapping[bytes, bytes]) -> tuple[str, Entry]:
+    """A key with its place. Raises DamagedEntry."""
+    try:
+        partition, _, hashed_key = cells[PARTITION].decode().partition(_BETWEEN)
+        key = hashed_key or row.decode()
+        return key, Entry(partition, cells[FILE_ID].decode(), cells[INSTANT].decode())
+    except (KeyError, UnicodeDecodeError) as problem:
+        raise DamagedEntry(row, problem) from problem
+
+
+class DamagedEntry(ValueError):
+    """A row of the index is none of ours."""
+
+    def __init__(self, row: bytes, problem: Exception) -> None:
+        super().__init__(
+            f"The row {row[:100]!r} of the index is no entry ({type(problem).__name__}: {problem}). "
+            "Somebody else writes this table of HBase: stop that, then rebuild the index."
+        )

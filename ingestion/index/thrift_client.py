@@ -1,0 +1,208 @@
+"""The Global Index through a Thrift server of HBase (version 1 of its interface), from any Python process."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+import happybase
+from Hbase_thrift import BatchMutation, Mutation
+from Hbase_thrift import IOError as HBaseError
+from thriftpy2.thrift import TException
+from thriftpy2.transport import TTransportException
+
+from ingestion.index.client import IndexTableMissing, IndexUnavailable, Region
+from ingestion.index.entries import FAMILY, QUALIFIERS, STATE_ROW, Entry, cells_of, entry_of, row_of
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+BATCH = 1000
+"""Rows of a call."""
+_COLUMNS = {qualifier: FAMILY + b":" + qualifier for qualifier in QUALIFIERS}
+_STATE_FAMILY = b"s"
+FAMILIES = (FAMILY, _STATE_FAMILY)
+_MARK = b"s:mark"
+"""Of the state's row, in each batch that is asked for: an answer without it is not whole."""
+_LOST = (TTransportException, socket.error, EOFError)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+
+
+@dataclass(frozen=True)
+class ThriftAddress:
+    """`timeout_s`: of a call. A killed region server keeps a call waiting for up to half a minute, and then it succeeds. `patience_s`: for how long a call is
+    tried again."""
+
+    host: str
+    port: int
+    timeout_s: float = 60.0
+    patience_s: float = 120.0
+
+
+class ThriftIndexClient:
+    """Of the table `name`. Opens its connection when it is needed, and again where it was lost."""
+
+    def __init__(
+        self,
+        address: ThriftAddress,
+        name: str,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+        before: Callable[[int], None] = lambda rows: None,
+    ) -> None:
+        """`before`: called with the rows of each call to come; it may wait."""
+        self._address, self._name = address, name.encode()
+        self._monotonic, self._pause, self._before = monotonic, pause, before
+        self._connection: happybase.Connection | None = None
+        self.reads = self.writes = 0
+
+    def get(self, keys: Sequence[str]) -> dict[str, Entry]:
+        found_entries: dict[str, Entry] = {}
+        for some in _batches(sorted({row_of(key) for key in keys})):
+            found_entries |= self._get(some)
+            self.reads += len(some)
+        return found_entries
+
+    def _get(self, rows: list[bytes]) -> dict[str, Entry]:
+        columns = [*_COLUMNS.values(), _MARK]
+        # The server sorts nothing: what is asked for last is answered last.
+        answer = self._call(
+            len(rows), lambda client: client.getRowsWithColumns(self._name, [*rows, STATE_ROW], columns, {})
+        )
+        if not answer or answer[-1].row != STATE_ROW:
+            raise IndexUnavailable(
+                f"HBase has answered {len(answer)} rows of a batch of {len(rows)}, and not the last, which is always there: the answer is not whole, "
+                f"or the table {self._text} is none of the index. Rebuild the index if this goes on."
+            )
+        return dict(_entry_of(result) for result in answer[:-1])
+
+    def put(self, entries: Mapping[str, Entry], *, at_ms: int) -> None:
+        for some in _batches(entries.items()):
+            self._mutate([_put(row_of(key), cells_of(key, entry)) for key, entry in some], at_ms)
+
+    def delete(self, keys: Iterable[str], *, at_ms: int) -> None:
+        for some in _batches(keys):
+            self._mutate([_delete(row_of(key)) for key in some], at_ms)
+
+    def _mutate(self, mutations: list[Any], at_ms: int) -> None:
+        self._call(len(mutations), lambda client: client.mutateRowsTs(self._name, mutations, at_ms, {}))
+        self.writes += len(mutations)
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[str, Entry]]:
+        """In calls of BATCH rows, each of which begins behind the last row that came: a scanner does not outlive its connection."""
+        end = min(end or STATE_ROW, STATE_ROW)
+        while rows := self._call(BATCH, partial(self._scan_some, start=start, end=end)):
+            yield from map(_entry_of, rows)
+            start = rows[-1].row + b"\0"
+
+    def _scan_some(self, client: Any, *, start: bytes, end: bytes) -> list[Any]:
+        scanner = client.scannerOpenWithStop(self._name, start, end, [FAMILY], {})
+        try:
+            rows: list[Any] = client.scannerGetList(scanner, BATCH)
+            return rows
+        finally:
+            client.scannerClose(scanner)
+
+    def state(self) -> dict[str, str]:
+        rows = self._call(1, lambda client: client.getRowWithColumns(self._name, STATE_ROW, [_STATE_FAMILY], {}))
+        return {
+            column.partition(b":")[2].decode(): cell.value.decode()
+            for result in rows
+            for column, cell in result.columns.items()
+            if column != _MARK
+        }
+
+    def note(self, values: Mapping[str, str], *, forget: Iterable[str] = ()) -> None:
+        mutations = [Mutation(column=_noted(name), value=value.encode()) for name, value in values.items()]
+        mutations += [Mutation(isDelete=True, column=_noted(name)) for name in forget]
+        mutations.append(Mutation(column=_MARK, value=b""))
+        self._call(1, lambda client: client.mutateRow(self._name, STATE_ROW, mutations, {}))
+
+    def regions(self) -> list[Region]:
+        regions = self._call(1, lambda client: client.getTableRegions(self._name))
+        if not regions:
+            raise self._missing()
+        return sorted(Region(each.startKey, each.endKey, each.serverName.decode(), each.port) for each in regions)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(*_LOST):
+                self._connection.close()
+        self._connection = None
+
+    def _call(self, rows: int, ask: Callable[[Any], T]) -> T:
+        """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises IndexUnavailable, IndexTableMissing."""
+        began, pause_s = self._monotonic(), _FIRST_PAUSE_S
+        while True:
+            self._before(rows)
+            try:
+                return ask(self._client())
+            except (*_LOST, HBaseError, TException) as problem:
+                self.close()
+                if _is_missing(problem):
+                    raise self._missing() from problem
+                if self._monotonic() + pause_s >= began + self._address.patience_s:
+                    raise IndexUnavailable(
+                        f"HBase does not answer through its Thrift server {self._address.host}:{self._address.port}: {_words(problem)}. "
+                        "What waits goes on when it is back."
+                    ) from problem
+                logger.info("The table %s of HBase is asked again: %s", self._text, _words(problem))
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _client(self) -> Any:
+        if self._connection is None:
+            timeout_ms = round(self._address.timeout_s * 1000)
+            self._connection = happybase.Connection(self._address.host, self._address.port, timeout=timeout_ms)
+        return self._connection.client
+
+    def _missing(self) -> IndexTableMissing:
+        return IndexTableMissing(f"HBase has no table {self._text}. Rebuild the index.")
+
+    @property
+    def _text(self) -> str:
+        return f"`{self._name.decode()}`"
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    left = iter(items)
+    while some := list(islice(left, BATCH)):
+        yield some
+
+
+def _entry_of(result: Any) -> tuple[str, Entry]:
+    return entry_of(result.row, {name: cell.value for name, cell in _cells(result)})
+
+
+def _cells(result: Any) -> Iterator[tuple[bytes, Any]]:
+    return ((column.partition(b":")[2], cell) for column, cell in result.columns.items())
+
+
+def _noted(name: str) -> bytes:
+    return _STATE_FAMILY + b":" + name.encode()
+
+
+def _put(row: bytes, cells: Mapping[bytes, bytes]) -> Any:
+    return BatchMutation(row, [Mutation(column=_COLUMNS[name], value=value) for name, value in cells.items()])
+
+
+def _delete(row: bytes) -> Any:
+    return BatchMutation(row, [Mutation(isDelete=True, column=column) for column in _COLUMNS.values()])
+
+
+def _is_missing(problem: BaseException) -> bool:
+    return isinstance(problem, HBaseError) and b"TableNotFoundException" in (problem.message or b"")
+
+
+def _words(problem: BaseException) -> str:
+    """The first line of what HBase says; the rest is where in its program it was."""
+    message = getattr(problem, "message", None)
+    text = message.decode(errors="replace") if isinstance(message, bytes) else str(message or problem)
+    return text.partition("\n")[0][:300] or type(problem).__name__

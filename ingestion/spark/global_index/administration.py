@@ -1,0 +1,237 @@
+"""What only HBase's own client can do: make a table with its regions, and load HFiles. It runs in the driver's JVM, in a class loader of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from ingestion.index.client import IndexUnavailable
+from ingestion.spark.session import jvm
+
+JARS_VARIABLE = "LAKEHUB_HBASE_JARS"
+_MARKER = "lakehub.global_index"
+_SOURCE = r"""
+package lakehub;
+
+import java.io.IOException;
+import java.util.HexFormat;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.tool.BulkLoadHFiles;
+
+public class GlobalIndexAdministration {
+    private final Configuration configuration;
+    private final Connection connection;
+    private final Admin admin;
+
+    public GlobalIndexAdministration(String settings) throws IOException {
+        ClassLoader own = GlobalIndexAdministration.class.getClassLoader();
+        Thread.currentThread().setContextClassLoader(own);
+        configuration = HBaseConfiguration.create();
+        configuration.setClassLoader(own);
+        String[] words = settings.split("\0", -1);
+        for (int place = 0; place + 1 < words.length; place += 2) {
+            configuration.set(words[place], words[place + 1]);
+        }
+        connection = ConnectionFactory.createConnection(configuration);
+        admin = connection.getAdmin();
+    }
+
+    public String owner(String table) throws IOException {
+        TableName name = TableName.valueOf(table);
+        if (!admin.tableExists(name)) {
+            return null;
+        }
+        String owner = admin.getDescriptor(name).getValue("LAKEHUB");
+        return owner == null ? "" : owner;
+    }
+
+    public void create(String table, String owner, String families, String splits) throws IOException {
+        TableDescriptorBuilder made = TableDescriptorBuilder.newBuilder(TableName.valueOf(table));
+        made.setValue("LAKEHUB", owner);
+        String[] names = families.split(",");
+        for (int place = 0; place < names.length; place++) {
+            made.setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(names[place].getBytes()).setMaxVersions(1).build());
+        }
+        String[] rows = splits.isEmpty() ? new String[0] : splits.split(",");
+        byte[][] starts = new byte[rows.length][];
+        for (int place = 0; place < rows.length; place++) {
+            starts[place] = HexFormat.of().parseHex(rows[place]);
+        }
+        if (rows.length == 0) {
+            admin.createTable(made.build());
+        } else {
+            admin.createTable(made.build(), starts);
+        }
+    }
+
+    public void drop(String table) throws IOException {
+        TableName name = TableName.valueOf(table);
+        if (admin.isTableEnabled(name)) {
+            admin.disableTable(name);
+        }
+        admin.deleteTable(name);
+    }
+
+    public int load(String table, String folder) throws IOException {
+        return BulkLoadHFiles.create(configuration).bulkLoad(TableName.valueOf(table), new Path(folder)).size();
+    }
+
+    public int regions(String table) throws IOException {
+        return admin.getRegions(TableName.valueOf(table)).size();
+    }
+
+    public void close() throws IOException {
+        admin.close();
+        connection.close();
+    }
+}
+"""
+
+
+class HBaseJarsNotFound(RuntimeError):
+    """HBase's client is not known to this driver."""
+
+
+class ForeignTable(ValueError):
+    """A table of HBase has the name of an index, and is none of ours, or of another table of the lake."""
+
+
+class Loaded(NamedTuple):
+    """`files`: that HBase has taken; more than there were where it has split some."""
+
+    files: int
+    regions: int
+
+
+class Administration:
+    """Of the HBase behind one ZooKeeper. Each method raises IndexUnavailable."""
+
+    def __init__(self, java: Any) -> None:
+        self._java = java
+
+    def create(self, name: str, owner: str, families: Sequence[bytes], starts: Sequence[bytes]) -> None:
+        """A table with a region from each of the rows `starts` on, and one before the first. One that is there already is dropped, if `owner` made it.
+
+        Raises ForeignTable."""
+        self.drop(name, owner)
+        names = ",".join(family.decode() for family in families)
+        _ask(self._java.create, name, owner, names, ",".join(start.hex() for start in starts))
+
+    def drop(self, name: str, owner: str) -> None:
+        """Raises ForeignTable."""
+        found_owner = _ask(self._java.owner, name)
+        if found_owner is None:
+            return
+        if found_owner != owner:
+            whose = f"it is that of {found_owner}" if found_owner else "Lakehub has not made it"
+            raise ForeignTable(
+                f"HBase has a table `{name}` already, and {whose}: it is left as it is. "
+                "Give the index another prefix, or remove that table."
+            )
+        _ask(self._java.drop, name)
+
+    def load(self, name: str, folder: str) -> Loaded:
+        """Hands the HFiles below `folder`, one folder a column family, over to the region servers, which move them."""
+        files = _ask(self._java.load, name, folder)
+        return Loaded(files, _ask(self._java.regions, name))
+
+    def regions(self, name: str) -> int:
+        regions: int = _ask(self._java.regions, name)
+        return regions
+
+
+@contextmanager
+def open_administration(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Administration]:
+    """`settings`: of HBase's client, such as `hbase.zookeeper.quorum`. Raises HBaseJarsNotFound, IndexUnavailable."""
+    words = "\0".join(part for setting in settings.items() for part in setting)
+    java = _ask(lambda: _factory(spark).newInstance(_arguments(spark, words)))
+    try:
+        yield Administration(java)
+    finally:
+        java.close()
+
+
+def _arguments(spark: SparkSession, text: str) -> Any:
+    context: Any = spark.sparkContext
+    array = context._gateway.new_array(jvm(spark).java.lang.Object, 1)
+    array[0] = text
+    return array
+
+
+def _factory(spark: SparkSession) -> Any:
+    """The constructor of our class, compiled once in each JVM."""
+    java: Any = jvm(spark)
+    kept = java.java.lang.System.getProperties()
+    if kept.get(_MARKER) is None:
+        loader = _loader(spark)
+        compiler = java.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(_SOURCE)
+        made = compiler.getClassLoader().loadClass("lakehub.GlobalIndexAdministration")
+        kept.put(_MARKER, made.getConstructors()[0])
+    return kept.get(_MARKER)
+
+
+def _loader(spark: SparkSession) -> Any:
+    """HBase's jars over Spark's own."""
+    context: Any = spark.sparkContext
+    java: Any = jvm(spark)
+    jars = hbase_jars(os.environ)
+    urls = context._gateway.new_array(java.java.net.URL, len(jars))
+    for place, jar in enumerate(jars):
+        urls[place] = java.java.io.File(jar).toURI().toURL()
+    parent = java.java.lang.Thread.currentThread().getContextClassLoader()
+    return java.java.net.URLClassLoader(urls, parent)
+
+
+def hbase_jars(environ: Mapping[str, str]) -> list[str]:
+    """LAKEHUB_HBASE_JARS, several with commas between, else those that the set-up has fetched. Raises HBaseJarsNotFound."""
+    named = [name for name in environ.get(JARS_VARIABLE, "").split(",") if name]
+    try:
+        jars = named or _fetched_jars()
+    except ImportError:
+        jars = []
+    missing = [jar for jar in jars if not Path(jar).is_file()]
+    if missing or not jars:
+        what = f"{', '.join(missing)} is not there" if missing else f"{JARS_VARIABLE} is not set"
+        raise HBaseJarsNotFound(
+            f"The client of HBase is not known to this driver: {what}. Run `lakehub setup --hbase`, or set {JARS_VARIABLE} to its jars "
+            "(those of `hbase mapredcp`)."
+        )
+    return jars
+
+
+def _fetched_jars() -> list[str]:
+    from lakehub.setup.artifacts import HBASE_JARS, ArtifactNotFetched, artifact_path
+
+    try:
+        return [str(artifact_path(jar)) for jar in HBASE_JARS]
+    except ArtifactNotFetched as problem:
+        raise HBaseJarsNotFound(f"{problem} For the index `hbase` it is `lakehub setup --hbase`.") from problem
+
+
+def _ask(method: Any, *arguments: Any) -> Any:
+    try:
+        return method(*arguments)
+    except Py4JJavaError as problem:
+        words = str(problem.java_exception).partition("\n")[0][:300]
+        raise IndexUnavailable(
+            f"HBase does not do what it is asked: {words}. What waits goes on when it is back."
+        ) from problem

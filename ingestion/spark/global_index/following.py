@@ -1,0 +1,113 @@
+"""The Global Index goes after the timeline of its table: whatever was committed, by whom and how ever, is in the index before a key is looked up.
+
+So a job that dies between its commit and the index loses nothing. Each entry has the time at which its commit was completed, and of two entries of a key
+the later one stands: what is followed once more changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from ingestion.index.client import IndexClient
+from ingestion.index.entries import Entry
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.file_groups.key_map import goes_on_from
+from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.global_index.written_keys import FileVersionGone, WrittenKeys, keys_in
+from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, instant_to_datetime
+
+_FOLLOWED = "followed:"
+"""Before the instant of a commit, in the state of the index."""
+
+
+class NotFollowed(LookupError):
+    """The index cannot go on from where it is: it has to be built anew from the table."""
+
+
+def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
+    """Raises NotFollowed, IndexUnavailable, IndexTableMissing, DamagedEntry."""
+    timeline = Timeline(table.uri)
+    commits = timeline.completed()
+    completions = {commit.instant: commit.completed for commit in commits}
+    known = followed(client)
+    if known == completions:
+        return
+    if not goes_on_from(known, completions):
+        raise NotFollowed(
+            f"The timeline of `{table.name}` has commits no more that its index has followed, or none of them."
+        )
+    for commit in commits:
+        if commit.instant not in known:
+            _take(spark, timeline, client, commit, newest=commits[-1])
+    note_followed(client, completions, known)
+
+
+def followed(client: IndexClient) -> dict[str, str]:
+    """By the instant of a commit, when it was completed."""
+    state = client.state()
+    return {name.removeprefix(_FOLLOWED): completed for name, completed in state.items() if name.startswith(_FOLLOWED)}
+
+
+def note_followed(client: IndexClient, completions: Mapping[str, str], known: Mapping[str, str] | None = None) -> None:
+    before = known or {}
+    news = {_FOLLOWED + instant: at for instant, at in completions.items() if before.get(instant) != at}
+    client.note(news, forget=[_FOLLOWED + instant for instant in before.keys() - completions.keys()])
+
+
+def milliseconds_of(instant: str) -> int:
+    """Since 1970."""
+    return round((instant_to_datetime(instant) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+
+def _take(
+    spark: SparkSession, timeline: Timeline, client: IndexClient, commit: CompletedFile, *, newest: CompletedFile
+) -> None:
+    try:
+        written = WrittenKeys.of(timeline, commit)
+    except CommitArchived as problem:
+        raise NotFollowed(str(problem)) from problem
+    at_ms = milliseconds_of(commit.completed)
+    try:
+        for group, keys in written.added():
+            client.put(_entries(keys, group, commit.instant), at_ms=at_ms)
+        _take_removed(client, written, at_ms=at_ms)
+    except FileVersionGone:
+        _put_newest(spark, timeline, client, written, newest)
+
+
+def _take_removed(client: IndexClient, written: WrittenKeys, *, at_ms: int) -> None:
+    """But for those that have moved: their entry says by now where they are."""
+    for group, keys in written.removed():
+        gone = sorted(keys)
+        entries = client.get(gone)
+        client.delete([key for key in gone if _is_in(entries.get(key), group)], at_ms=at_ms)
+
+
+def _is_in(entry: Entry | None, group: FileGroup) -> bool:
+    return entry is not None and (entry.partition, entry.file_id) == group
+
+
+def _put_newest(
+    spark: SparkSession, timeline: Timeline, client: IndexClient, written: WrittenKeys, newest: CompletedFile
+) -> None:
+    """Of groups whose version was cleaned away all keys of the newest one, which are those of now. Those that are gone keep their entry, which does no harm."""
+    groups = {write.group for write in written.writes}
+    files = newest_base_files(spark, timeline.uri, {group.partition for group in groups})
+    for file in files:
+        if file.group in groups:
+            for keys in keys_in(timeline.uri, file.group, file.path):
+                client.put(_entries(keys, file.group, newest.instant), at_ms=milliseconds_of(newest.completed))
+
+
+def _entries(keys: Iterable[str], group: FileGroup, instant: str) -> dict[str, Entry]:
+    entry = Entry(group.partition, group.file_id, instant)
+    return dict.fromkeys(keys, entry)
+
+
+def groups_of(client: IndexClient, keys: Sequence[str]) -> set[FileGroup]:
+    """Those that hold the keys, as far as the index has followed. Raises IndexUnavailable, IndexTableMissing, DamagedEntry."""
+    return {FileGroup(entry.partition, entry.file_id) for entry in client.get(keys).values()}

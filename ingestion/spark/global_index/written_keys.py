@@ -1,0 +1,94 @@
+"""Which keys a commit has put into which file groups, and which it has removed, by its own metadata and the files that it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.file_groups.stored_rows import INSTANT, KEY
+from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, open_storage, read_avro_record
+
+_NO_COMMIT = "null"
+
+
+class FileVersionGone(LookupError):
+    """A version of a file was cleaned away: its group has a newer one."""
+
+    def __init__(self, group: FileGroup) -> None:
+        super().__init__(f"{group.partition}/{group.file_id}")
+        self.group = group
+
+
+class FileWrite(NamedTuple):
+    """What a commit did to a file group. `path`, `previous`: within the table, of its version now and before; `previous` is empty for a new group."""
+
+    group: FileGroup
+    path: str
+    previous: str
+    inserts: int
+    deletes: int
+
+
+@dataclass(frozen=True)
+class WrittenKeys:
+    """Of a commit of the table at `uri`. `writes`: those that put a key somewhere, or remove one."""
+
+    uri: str
+    instant: str
+    writes: tuple[FileWrite, ...]
+
+    @classmethod
+    def of(cls, timeline: Timeline, file: CompletedFile) -> WrittenKeys:
+        """Raises CommitArchived."""
+        try:
+            record = read_avro_record(timeline.read_bytes(f".hoodie/timeline/{file.name}"))
+        except FileNotFoundError as problem:
+            raise CommitArchived(
+                f"The commit {file.instant} is no longer on the timeline of {timeline.uri}."
+            ) from problem
+        stats = (record.get("partitionToWriteStats") or {}).items()
+        writes = (_file_write(partition, stat) for partition, those in stats for stat in those)
+        return cls(timeline.uri, file.instant, tuple(write for write in writes if write.inserts or write.deletes))
+
+    def added(self) -> Iterator[tuple[FileGroup, list[str]]]:
+        """In batches. A file of a group that was there before holds rows that were only changed, too, and some of these may be among them.
+
+        Raises FileVersionGone."""
+        for write in self.writes:
+            if write.inserts:
+                since = self.instant if write.previous else ""
+                yield from ((write.group, keys) for keys in keys_in(self.uri, write.group, write.path, instant=since))
+
+    def removed(self) -> Iterator[tuple[FileGroup, set[str]]]:
+        """Raises FileVersionGone."""
+        for write in self.writes:
+            if write.deletes and write.previous:
+                before = {key for keys in keys_in(self.uri, write.group, write.previous) for key in keys}
+                for keys in keys_in(self.uri, write.group, write.path):
+                    before.difference_update(keys)
+                yield write.group, before
+
+
+def _file_write(partition: str, stat: dict[str, object]) -> FileWrite:
+    before = stat.get("prevBaseFile") if stat.get("prevCommit") not in (None, "", _NO_COMMIT) else ""
+    previous = "/".join(filter(None, (partition, str(before)))) if before else ""
+    inserts, deletes = (int(str(stat.get(name) or 0)) for name in ("numInserts", "numDeletes"))
+    return FileWrite(FileGroup(partition, str(stat["fileId"])), str(stat["path"]), previous, inserts, deletes)
+
+
+def keys_in(uri: str, group: FileGroup, path: str, *, instant: str = "") -> Iterator[list[str]]:
+    """The keys of a base file in batches; with `instant` of the rows that this commit has written. Raises FileVersionGone."""
+    filesystem, root = open_storage(uri)
+    name = f"{root}/{path}"
+    if filesystem.get_file_info(name).type == fs.FileType.NotFound:
+        raise FileVersionGone(group)
+    with filesystem.open_input_file(name) as file:
+        for batch in pq.ParquetFile(file).iter_batches(columns=[KEY, INSTANT] if instant else [KEY]):
+            rows = batch.filter(pc.equal(batch[INSTANT], instant)) if instant else batch
+            yield rows[KEY].to_pylist()

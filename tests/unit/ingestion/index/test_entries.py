@@ -1,0 +1,42 @@
+"""A key and its place in a row of HBase, and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestion.index.entries import INSTANT, MAX_ROW_BYTES, STATE_ROW, DamagedEntry, Entry, cells_of, entry_of, row_of
+
+KEYS = st.one_of(
+    st.text(min_size=1),
+    st.text(min_size=1, max_size=3).map(lambda text: text * 1000),
+    st.sampled_from(["\0", "a\0b", "k" * MAX_ROW_BYTES, "k" * (MAX_ROW_BYTES + 1), "é" * 20_000]),
+)
+ENTRIES = st.builds(Entry, st.text(st.characters(exclude_characters="\0")), st.uuids().map(str), st.just("20261116"))
+
+
+@given(KEYS, ENTRIES)
+def test_an_entry_is_read_as_it_was_written(key: str, entry: Entry) -> None:
+    assert entry_of(row_of(key), cells_of(key, entry)) == (key, entry)
+
+
+@given(st.lists(KEYS, unique=True))
+def test_each_key_has_a_row_of_its_own_that_hbase_can_hold(keys: list[str]) -> None:
+    rows = {row_of(key) for key in keys}
+    assert len(rows) == len(keys)
+    assert all(0 < len(row) <= MAX_ROW_BYTES and row < STATE_ROW for row in rows)
+
+
+def test_an_empty_key_has_no_row() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        row_of("")
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [(b"k", {}), (b"k", {b"f": b"1", b"p": b"d=1"}), (b"\xfek", {b"f": b"1", b"p": b"d=1", INSTANT: b"2"})],
+)
+def test_a_row_of_somebody_else_is_named(row: bytes, cells: dict[bytes, bytes]) -> None:
+    with pytest.raises(DamagedEntry, match=r"row b'.*k' of the index"):
+        entry_of(row, cells)
