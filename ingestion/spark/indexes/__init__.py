@@ -59,6 +59,7 @@ INDEXES: Registry[type[Index]] = Registry(
         "simple": "ingestion.spark.indexes.simple:SimpleIndex",
         "record_index": "ingestion.spark.indexes.record_index:RecordIndex",
         "memory": "ingestion.spark.indexes.memory:MemoryIndex",
+        "hbase": "ingestion.spark.indexes.hbase:HBaseIndex",
     },
 )
 

@@ -1,0 +1,161 @@
+"""The Global Index made from its table: entries in the order of their rows, an HFile from each Spark partition, a table of HBase with a region for each, loaded at once.
+
+No request goes through a region server's memory, so nothing is throttled.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingestion.index.client import IndexClient
+from ingestion.index.entries import FAMILY, MAX_ROW_BYTES, QUALIFIERS
+from ingestion.index.hfile.writer import HFileWriter
+from ingestion.index.thrift_client import FAMILIES
+from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+from ingestion.spark.global_index.administration import Administration, open_administration
+from ingestion.spark.global_index.following import milliseconds_of, note_followed
+from ingestion.spark.tables.hudi import read_table
+from ingestion.spark.tables.timeline import Timeline, open_storage
+
+ENTRIES_A_FILE = 2_000_000
+"""Some 500 MB: HBase splits a region of more than 10 GiB, and a server does well with some hundred regions."""
+_FILES = "path string, first binary, last binary, rows long"
+_COLUMNS = ("row", *(qualifier.decode() for qualifier in QUALIFIERS))
+
+
+class StagingElsewhere(ValueError):
+    """HFiles would be written where the region servers do not read."""
+
+
+class HFile(NamedTuple):
+    """`first`, `last`: rows."""
+
+    path: str
+    first: bytes
+    last: bytes
+    rows: int
+
+
+class Built(NamedTuple):
+    """`loaded`: the HFiles that HBase took: as many as there were, as none had to be split."""
+
+    entries: int
+    files: int
+    loaded: int
+    regions: int
+
+
+def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client: IndexClient) -> Built:
+    """Whatever was there before is dropped. The caller holds the table's permit: nobody writes the table meanwhile.
+
+    Raises ForeignTable, StagingElsewhere, HBaseJarsNotFound, IndexUnavailable.
+    """
+    completions = {commit.instant: commit.completed for commit in Timeline(table.uri).completed()}
+    newest = max(completions.values(), default="")
+    folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{uuid.uuid4().hex}"
+    try:
+        files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
+        with open_administration(spark, {"hbase.zookeeper.quorum": index.quorum}) as hbase:
+            hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
+            built = _load(hbase, index.table, folder, files)
+    finally:
+        _remove(folder)
+    note_followed(client, completions)
+    return built
+
+
+def _load(hbase: Administration, name: str, folder: str, files: list[HFile]) -> Built:
+    rows = sum(file.rows for file in files)
+    if not files:
+        return Built(0, 0, 0, hbase.regions(name))
+    loaded = hbase.load(name, folder)
+    return Built(rows, len(files), loaded.files, loaded.regions)
+
+
+def require_shared(index: GlobalIndexSpec, hosts: set[str]) -> None:
+    """A folder of this machine is read by region servers on this machine only. Raises StagingElsewhere."""
+    others = {host for host in hosts if host not in ("localhost", "127.0.0.1")}
+    if urlsplit(index.staging_uri).scheme == "file" and others:
+        raise StagingElsewhere(
+            f"HFiles are staged at {index.staging_uri}, a folder of this machine, and HBase has region servers on {', '.join(sorted(others))}, which do not read it. "
+            "Stage them on the file system that HBase is on, such as hdfs://namenode:8020/lakehub-staging."
+        )
+
+
+def _write_hfiles(spark: SparkSession, table: TableSpec, folder: str, *, at_ms: int) -> list[HFile]:
+    """In the order of their rows."""
+    entries = entries_of_table(spark, table).persist(StorageLevel.DISK_ONLY)
+    try:
+        parts = max(1, -(-entries.count() // ENTRIES_A_FILE))
+        ordered = entries.repartitionByRange(parts, "row").sortWithinPartitions("row", F.desc("t"))
+        written = ordered.mapInArrow(_writer_of(f"{folder}/{FAMILY.decode()}", at_ms), _FILES).collect()
+    finally:
+        entries.unpersist()
+    files = [HFile(row.path, bytes(row.first), bytes(row.last), row.rows) for row in written]
+    return sorted(files, key=lambda file: file.first)
+
+
+def entries_of_table(spark: SparkSession, table: TableSpec) -> DataFrame:
+    """`row` and, by qualifier, what its cells hold; of a key that the table has twice two."""
+    key, partition = F.col("_hoodie_record_key"), F.col("_hoodie_partition_path")
+    is_hashed = F.octet_length(key) > MAX_ROW_BYTES
+    return read_table(spark, table, by_listing=True).select(
+        _row(key, is_hashed).alias("row"),
+        F.substring_index("_hoodie_file_name", "_", 1).cast("binary").alias("f"),
+        F.when(is_hashed, F.concat(partition, F.lit("\0"), key)).otherwise(partition).cast("binary").alias("p"),
+        F.col("_hoodie_commit_time").cast("binary").alias("t"),
+    )
+
+
+def _row(key: Column, is_hashed: Column) -> Column:
+    """As `row_of`."""
+    hashed = F.concat(F.unhex(F.lit("fe")), F.unhex(F.sha2(key.cast("binary"), 256)))
+    return F.when(is_hashed, hashed).otherwise(key.cast("binary"))
+
+
+def _writer_of(folder: str, at_ms: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: what it writes is one HFile."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        filesystem, path = open_storage(f"{folder}/{uuid.uuid4().hex}")
+        pending, last = (batch for batch in batches if batch.num_rows), b""
+        first_batch = next(pending, None)
+        if first_batch is None:
+            return
+        filesystem.create_dir(path.rpartition("/")[0])
+        with filesystem.open_output_stream(path) as out:
+            writer = HFileWriter(out, family=FAMILY, qualifiers=QUALIFIERS, timestamp_ms=at_ms)
+            for batch in (first_batch, *pending):
+                once, last = _first_of_each(batch, last)
+                writer.append(once["row"], [once[name] for name in _COLUMNS[1:]])
+            written = writer.close()
+        columns = [[path], [written.first], [written.last], [written.rows]]
+        types = (pa.string(), pa.binary(), pa.binary(), pa.int64())
+        arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, ["path", "first", "last", "rows"])
+
+    return write
+
+
+def _first_of_each(batch: pa.RecordBatch, last: bytes) -> tuple[pa.RecordBatch, bytes]:
+    """Of rows that are the same the first, which is the newest; `last`: the row before."""
+    rows = batch["row"]
+    before = pa.concat_arrays([pa.array([last], rows.type), rows[:-1]])
+    return batch.filter(pc.not_equal(rows, before)), rows[-1].as_py()
+
+
+def _remove(folder: str) -> None:
+    """HBase has moved the files; folders are left, and files where it was not loaded."""
+    filesystem, path = open_storage(folder)
+    if filesystem.get_file_info(path).type != fs.FileType.NotFound:
+        filesystem.delete_dir(path)

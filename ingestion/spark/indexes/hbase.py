@@ -1,0 +1,102 @@
+"""The Global Index: where each key lives is in HBase, for tables that are too large for any other look-up.
+
+It is built from the table by HFiles, and goes after the table's timeline before it is asked. What it says is where to look, so an entry that is out of date
+does no harm; a key without one would be inserted twice, so what was committed is followed first, whoever committed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ingestion.index.client import IndexClient, IndexTableMissing
+from ingestion.index.thrift_client import ThriftAddress, ThriftIndexClient
+from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+from ingestion.spark.file_groups import BaseFile, FileGroup
+from ingestion.spark.file_groups.batch_keys import BatchKeys
+from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.file_groups.record_locations import key_determines_partition
+from ingestion.spark.global_index.building import build
+from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
+from ingestion.spark.tables.hudi import has_metadata_table, read_table
+
+_CLIENTS: dict[GlobalIndexSpec, IndexClient] = {}
+"""Of this process: their connections are opened again when they are lost."""
+
+
+class NoGlobalIndex(ValueError):
+    """A table is to have its index in HBase, and the spec does not say in which."""
+
+
+class HBaseIndex:
+    def write_options(self, table: TableSpec) -> dict[str, str]:
+        """New rows go into files of their own: so a commit says which keys it has inserted. Small files are put together by clustering."""
+        options = {"hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"}
+        if key_determines_partition(table):
+            return options | {"hoodie.index.type": "SIMPLE"}
+        return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+
+    def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
+        """After a load all is new: the index is made at once."""
+        self.rebuild(spark, table)
+
+    def is_up_to_date(self, table: TableSpec) -> bool:
+        """A metadata table of another index is there until Spark's next commit removes it."""
+        return not has_metadata_table(table.uri)
+
+    def entries(self, spark: SparkSession, table: TableSpec, scratch: str) -> DataFrame | None:
+        client = client_of(table)
+        follow(spark, table, client)
+        rows = [
+            (key, entry.partition, entry.file_id)
+            for region in client.regions()
+            for key, entry in client.scan(region.start, region.end)
+        ]
+        return spark.createDataFrame(rows, "key string, partition string, file_id string")
+
+    def limitation(self, table: TableSpec) -> str | None:
+        return ""
+
+    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
+        build(spark, table, _spec_of(table), client_of(table))
+
+    def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
+        return batch.in_located_partitions(read_table(spark, table), partial(self._locate, spark, table))
+
+    def base_files(
+        self, spark: SparkSession, table: TableSpec, keys: Sequence[str], partitions: Collection[str]
+    ) -> Sequence[BaseFile] | None:
+        if not self.is_up_to_date(table):
+            return None
+        if not keys:
+            return []
+        groups = self._locate(spark, table, keys)
+        files = newest_base_files(spark, table.uri, {group.partition for group in groups})
+        return [file for file in files if file.group in groups]
+
+    def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup]:
+        client = client_of(table)
+        try:
+            follow(spark, table, client)
+        except (NotFollowed, IndexTableMissing):
+            self.rebuild(spark, table)
+            follow(spark, table, client)
+        return groups_of(client, keys)
+
+
+def client_of(table: TableSpec) -> IndexClient:
+    spec = _spec_of(table)
+    if spec not in _CLIENTS:
+        host, _, port = spec.thrift.rpartition(":")
+        _CLIENTS[spec] = ThriftIndexClient(ThriftAddress(host, int(port)), spec.table)
+    return _CLIENTS[spec]
+
+
+def _spec_of(table: TableSpec) -> GlobalIndexSpec:
+    if table.global_index is None:
+        raise NoGlobalIndex(
+            f"The table `{table.name}` has the index `hbase`, and no HBase is named for it. Register a cluster for its data center."
+        )
+    return table.global_index
