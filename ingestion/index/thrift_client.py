@@ -146,7 +146,7 @@ class ThriftIndexClient:
                 return ask(self._client())
             except (*_LOST, HBaseError, TException) as problem:
                 self.close()
-                if _is_missing(problem):
+                if isinstance(problem, HBaseError) and self._is_missing():
                     raise self._missing() from problem
                 if self._monotonic() + pause_s >= began + self._address.patience_s:
                     raise IndexUnavailable(
@@ -162,6 +162,13 @@ class ThriftIndexClient:
             timeout_ms = round(self._address.timeout_s * 1000)
             self._connection = happybase.Connection(self._address.host, self._address.port, timeout=timeout_ms)
         return self._connection.client
+
+    def _is_missing(self) -> bool:
+        """Asked by name: what a call says of it differs."""
+        try:
+            return not self._client().getTableRegions(self._name)
+        except (*_LOST, HBaseError, TException):
+            return False
 
     def _missing(self) -> IndexTableMissing:
         return IndexTableMissing(f"HBase has no table {self._text}. Rebuild the index.")
@@ -195,10 +202,6 @@ def _put(row: bytes, cells: Mapping[bytes, bytes]) -> Any:
 
 def _delete(row: bytes) -> Any:
     return BatchMutation(row, [Mutation(isDelete=True, column=column) for column in _COLUMNS.values()])
-
-
-def _is_missing(problem: BaseException) -> bool:
-    return isinstance(problem, HBaseError) and b"TableNotFoundException" in (problem.message or b"")
 
 
 def _words(problem: BaseException) -> str:

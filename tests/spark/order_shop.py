@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
+from ingestion.spark.contract.spec import GlobalIndexSpec, JobSpec, SourceSpec, TableSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.tables.timeline import Timeline
 
@@ -34,6 +37,7 @@ class Orders:
             reference_key="updated_at",
             partition_column="day",
             index=index,
+            global_index=global_index_of(folder) if index == "hbase" else None,
         )
         self.source = SourceSpec(plugin="sql", url_ref=f"env:{SECRET}", object="orders", cursor_column="updated_at")
         if not self.database.exists():
@@ -83,6 +87,14 @@ class Orders:
         """(column, reason) of each rejected row, whatever was appended for it how often."""
         error_rows = read(spark, self.table.error_uri).select("error_key", "column", "reason").distinct().collect()
         return sorted((row["column"], row["reason"]) for row in error_rows)
+
+
+def global_index_of(folder: Path) -> GlobalIndexSpec:
+    """A table of its own in the HBase of the tests, whose region servers read files of this machine."""
+    url = urlsplit(os.environ["LAKEHUB_TEST_HBASE_URL"])
+    quorum = parse_qs(url.query)["quorum"][0]
+    name = f"lakehub_test_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+    return GlobalIndexSpec(thrift=url.netloc, quorum=quorum, staging_uri=(folder / "staging").as_uri(), table=name)
 
 
 def read(spark: SparkSession, uri: str) -> Any:

@@ -33,7 +33,7 @@ import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
-import org.apache.hadoop.hbase.tool.BulkLoadHFiles;
+import org.apache.hadoop.hbase.tool.BulkLoadHFilesTool;
 
 public class GlobalIndexAdministration {
     private final Configuration configuration;
@@ -90,7 +90,7 @@ public class GlobalIndexAdministration {
     }
 
     public int load(String table, String folder) throws IOException {
-        return BulkLoadHFiles.create(configuration).bulkLoad(TableName.valueOf(table), new Path(folder)).size();
+        return new BulkLoadHFilesTool(configuration).bulkLoad(TableName.valueOf(table), new Path(folder)).size();
     }
 
     public int regions(String table) throws IOException {
@@ -161,7 +161,7 @@ class Administration:
 def open_administration(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Administration]:
     """`settings`: of HBase's client, such as `hbase.zookeeper.quorum`. Raises HBaseJarsNotFound, IndexUnavailable."""
     words = "\0".join(part for setting in settings.items() for part in setting)
-    java = _ask(lambda: _factory(spark).newInstance(_arguments(spark, words)))
+    java = _ask(_factory(spark).newInstance, _arguments(spark, words))
     try:
         yield Administration(java)
     finally:

@@ -6,7 +6,7 @@ No request goes through a region server's memory, so nothing is throttled.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -123,10 +123,10 @@ def _row(key: Column, is_hashed: Column) -> Column:
     return F.when(is_hashed, hashed).otherwise(key.cast("binary"))
 
 
-def _writer_of(folder: str, at_ms: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _writer_of(folder: str, at_ms: int) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """For `mapInArrow`: what it writes is one HFile."""
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         filesystem, path = open_storage(f"{folder}/{uuid.uuid4().hex}")
         pending, last = (batch for batch in batches if batch.num_rows), b""
         first_batch = next(pending, None)
