@@ -1,0 +1,151 @@
+"""The Global Index in HBase: made by HFiles, kept up from the timeline, whatever happens between the two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from ingestion.index.entries import row_of
+from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
+from ingestion.spark.global_index import building
+from ingestion.spark.global_index.building import build
+from ingestion.spark.global_index.following import follow
+from ingestion.spark.indexes.hbase import client_of
+from ingestion.spark.tables.hudi import read_table
+from tests.spark.order_shop import Orders
+
+LATER, LATEST = "2026-11-16 09:00:00", "2026-11-16 10:00:00"
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Orders:
+    orders = Orders(tmp_path, index="hbase")
+    orders.table = replace(orders.table, record_key=("id",))
+    return orders
+
+
+def entries(spark: SparkSession, orders: Orders) -> dict[str, tuple[str, str]]:
+    """What the index says, once it has followed."""
+    client = client_of(orders.table)
+    follow(spark, orders.table, client)
+    found_entries = [each for region in client.regions() for each in client.scan(region.start, region.end)]
+    assert len(found_entries) == len(dict(found_entries))
+    return {key: (entry.partition, entry.file_id) for key, entry in found_entries}
+
+
+def places(spark: SparkSession, orders: Orders) -> dict[str, tuple[str, str]]:
+    """What the table says."""
+    file_id = F.substring_index("_hoodie_file_name", "_", 1)
+    rows = read_table(spark, orders.table, by_listing=True)
+    stored = rows.select("_hoodie_record_key", "_hoodie_partition_path", file_id).collect()
+    return {key: (partition, id_) for key, partition, id_ in stored}
+
+
+def counted(orders: Orders) -> tuple[int, int]:
+    client = client_of(orders.table)
+    return client.reads, client.writes
+
+
+def test_a_table_is_pre_split_and_loaded_without_a_split(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight HFiles, eight regions; keys of any length, and one that the table has twice."""
+    monkeypatch.setattr(building, "ENTRIES_A_FILE", 100)
+    orders.sql("drop table orders")
+    orders.sql("create table orders(id text, day text, amount real, updated_at timestamp)")
+    keys = [f"key {number}" for number in range(780)] + ["ü" * 2000, "a\0b", "z" * 1024, "z" * 1025]
+    orders.add(*((key, f"2026-11-{n % 3 + 1:02}", 1.0, LATER) for n, key in enumerate(keys)))
+    assert orders.run(spark, "bootstrap", "b").error is None
+    spec, client = orders.table.global_index, client_of(orders.table)
+    assert spec is not None
+    built = build(spark, orders.table, spec, client)
+    assert (built.entries, built.files, built.loaded, built.regions) == (784, 8, 8, 8)
+    assert entries(spark, orders) == places(spark, orders)
+    starts = [region.start for region in client.regions()]
+    assert starts == sorted(starts)
+    assert all(start in {row_of(key) for key in keys} for start in starts[1:])
+    assert not [*Path(spec.staging_uri.removeprefix("file://")).glob("*")]
+
+
+def test_requests_follow_the_batch(spark: SparkSession, orders: Orders) -> None:
+    """No more keys are asked for than the batch has, and no more rows written than it inserts and deletes; nothing is asked in a load."""
+    orders.fill(300, days=10)
+    orders.run(spark, "bootstrap", "b")
+    assert counted(orders) == (0, 0)
+    orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id < 20")
+    orders.add(*((number, "2026-11-04", 1.0, LATER) for number in range(300, 307)))
+    report = orders.run(spark, "incremental", "i")
+    assert (report.written.inserts, report.written.updates) == (7, 20)
+    assert entries(spark, orders) == places(spark, orders)
+    assert counted(orders) == (27, 7)
+    assert orders.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3",), ("4",)))).written.deletes == 2
+    assert entries(spark, orders) == places(spark, orders)
+    reads, writes = counted(orders)
+    assert (reads - 27, writes - 7) == (2 + 2, 2)
+    assert orders.rows(spark) == [row for row in orders.source_rows() if row[0] not in (3, 4)]
+
+
+def test_whatever_is_committed_is_followed(spark: SparkSession, orders: Orders) -> None:
+    """A key that moves, partitions that are written anew, files that are put together, a table that is replaced, a commit of another writer."""
+    orders.fill(40, days=4)
+    orders.run(spark, "bootstrap", "b")
+    orders.sql(f"update orders set day = '2026-11-09', updated_at = '{LATER}' where id in (4, 5)")
+    orders.add((40, "2026-11-01", 1.0, LATER))
+    orders.run(spark, "incremental", "i")
+    assert entries(spark, orders) == places(spark, orders)
+    orders.run(spark, "backfill", "f", partitions=("2026-11-01",))
+    assert entries(spark, orders) == places(spark, orders)
+    orders.run(spark, "cluster", "c", cluster=ClusterSpec(quiet_s=0.0), source=None)
+    assert entries(spark, orders) == places(spark, orders)
+    orders.sql("delete from orders where id > 30")
+    orders.run(spark, "bootstrap", "r", replace=True)
+    assert entries(spark, orders) == places(spark, orders)
+    by_another(spark, orders)
+    assert entries(spark, orders) == places(spark, orders)
+    orders.sql(f"update orders set amount = 9, updated_at = '{LATEST}'")
+    assert orders.run(spark, "incremental", "j").error is None
+    ids = [row[0] for row in orders.rows(spark, "id")]
+    assert len(ids) == len(set(ids))
+
+
+def by_another(spark: SparkSession, orders: Orders) -> None:
+    """One that packs new rows into files that are there."""
+    rows = (
+        read_table(spark, orders.table)
+        .limit(1)
+        .drop(*(f"_hoodie_{n}" for n in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")))
+    )
+    new = rows.withColumn("id", F.lit(900).cast(rows.schema["id"].dataType))
+    options = {
+        "hoodie.table.name": "orders",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.metadata.enable": "false",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.index.type": "GLOBAL_SIMPLE",
+    }
+    new.write.format("hudi").options(**options).mode("append").save(orders.table.uri)
+
+
+def test_a_rolled_back_commit_is_followed(spark: SparkSession, orders: Orders) -> None:
+    """A key that it had moved is where it was."""
+    orders.fill(20)
+    orders.run(spark, "bootstrap", "b")
+    orders.sql(f"update orders set day = '2026-11-09', updated_at = '{LATER}' where id in (4, 5)")
+    orders.add((20, "2026-11-01", 1.0, LATER))
+    orders.run(spark, "incremental", "i")
+    assert entries(spark, orders) == places(spark, orders)
+    newest = orders.timeline.commits()[-1].instant
+    spark.sql(f"create table rolled_back using hudi location '{orders.table.uri}'")
+    try:
+        spark.sql(f"call rollback_to_instant(table => 'rolled_back', instant_time => '{newest}')").collect()
+    finally:
+        spark.sql("drop table rolled_back")
+    assert orders.run(spark, "incremental", "j").error is None
+    assert orders.rows(spark) == orders.source_rows()
+    assert entries(spark, orders) == places(spark, orders)
