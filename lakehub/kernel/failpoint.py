@@ -13,6 +13,9 @@ FAILPOINTS = (
     "ingestion.inside_commit",
     "ingestion.after_commit",
     "ingestion.between_commits",
+    "index.before_load",
+    "index.after_load",
+    "index.after_entries",
     "quality.before_result",
     "incidents.before_message",
 )

@@ -16,6 +16,7 @@ from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import follow
 from ingestion.spark.indexes.hbase import client_of
 from ingestion.spark.tables.hudi import read_table
+from tests.spark.job_processes import died_at
 from tests.spark.order_shop import Orders
 
 LATER, LATEST = "2026-11-16 09:00:00", "2026-11-16 10:00:00"
@@ -130,6 +131,21 @@ def by_another(spark: SparkSession, orders: Orders) -> None:
         "hoodie.index.type": "GLOBAL_SIMPLE",
     }
     new.write.format("hudi").options(**options).mode("append").save(orders.table.uri)
+
+
+def test_a_job_that_is_killed_at_every_step_loses_and_doubles_no_key(spark: SparkSession, orders: Orders) -> None:
+    """While the index is made, between commit and index, and among the entries of a commit."""
+    orders.fill(30)
+    died_at(orders, "bootstrap", "b", "index.before_load")
+    assert orders.run(spark, "bootstrap", "b").error is None
+    steps = ("index.after_load", "ingestion.inside_commit", "ingestion.after_commit", "index.after_entries")
+    for number, failpoint in enumerate(steps):
+        orders.sql(f"update orders set day = '2026-11-0{number + 4}', updated_at = '{LATER}' where id in (4, 5)")
+        orders.add((100 + number, "2026-11-01", 1.0, LATER))
+        died_at(orders, "incremental", f"i{number}", failpoint)
+    assert orders.run(spark, "incremental", "i3").error is None
+    assert orders.rows(spark) == orders.source_rows()
+    assert entries(spark, orders) == places(spark, orders)
 
 
 def test_a_rolled_back_commit_is_followed(spark: SparkSession, orders: Orders) -> None:

@@ -26,6 +26,7 @@ from ingestion.spark.global_index.administration import Administration, open_adm
 from ingestion.spark.global_index.following import milliseconds_of, note_followed
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
+from lakehub.kernel import failpoint
 
 ENTRIES_A_FILE = 2_000_000
 """Some 500 MB: HBase splits a region of more than 10 GiB, and a server does well with some hundred regions."""
@@ -67,9 +68,11 @@ def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client:
         files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
         with open_administration(spark, {"hbase.zookeeper.quorum": index.quorum}) as hbase:
             hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
+            failpoint.reach("index.before_load")
             built = _load(hbase, index.table, folder, files)
     finally:
         _remove(folder)
+    failpoint.reach("index.after_load")
     note_followed(client, completions)
     return built
 

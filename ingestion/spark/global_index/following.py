@@ -19,6 +19,7 @@ from ingestion.spark.file_groups.key_map import goes_on_from
 from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.global_index.written_keys import FileVersionGone, WrittenKeys, keys_in
 from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, instant_to_datetime
+from lakehub.kernel import failpoint
 
 _FOLLOWED = "followed:"
 """Before the instant of a commit, in the state of the index."""
@@ -43,6 +44,7 @@ def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     for commit in commits:
         if commit.instant not in known:
             _take(spark, timeline, client, commit, newest=commits[-1])
+            failpoint.reach("index.after_entries")
     note_followed(client, completions, known)
 
 
