@@ -17,7 +17,7 @@ from lakehub.accounts.audit import audit_log
 from lakehub.catalog.connection_guard import refuse_guarded_location
 from lakehub.catalog.models import DataCenter
 from lakehub.catalog.storages import LocalPath
-from lakehub.catalog.validation import Problems, find_by_name
+from lakehub.catalog.validation import Problems, find_by_name, save_validated
 from lakehub.kernel.addresses import is_listed_host
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -45,7 +45,7 @@ def add_cluster(
     assert center is not None and address is not None  # a missing one is a problem
     cluster = IndexCluster(name=name, data_center=center, url=url)
     with transaction.atomic():
-        _save(cluster)
+        save_validated(cluster)
         audit_log.record(
             actor, "add index cluster", f"index_cluster:{name}", now=now, data_center=data_center, place=str(address)
         )
@@ -78,7 +78,7 @@ def note_benchmark(cluster: IndexCluster, qps_per_server: int, *, actor: str, no
     if not 1 <= qps_per_server <= MAX_QPS_PER_SERVER:
         raise Refused.for_fields(
             {
-                "qps_per_server": f"`qps_per_server` is {qps_per_server}: give a number from 1 to {MAX_QPS_PER_SERVER:,}, as `one server` was measured."
+                "qps_per_server": f"`qps_per_server` is {qps_per_server}: give a number from 1 to {MAX_QPS_PER_SERVER:,}, as one server was measured."
             }
         )
     was = cluster.qps_per_server
@@ -132,10 +132,3 @@ def _check_staging(problems: Problems, staging: str, *, by_operator: bool) -> No
         refuse_guarded_location(LocalPath(Path(unquote(parts.path))), by_operator=by_operator, lake_uris=lakes)
     except Refused as refused:
         problems.add("url", f"`staging`: {refused}")
-
-
-def _save(cluster: IndexCluster) -> None:
-    """As validated. Raises Refused by field."""
-    from lakehub.catalog.validation import save_validated
-
-    save_validated(cluster)
