@@ -18,6 +18,9 @@ from ingestion.models import (
     Commit,
     CopyLease,
     Finding,
+    IndexAllowance,
+    IndexCluster,
+    IndexShare,
     JobRun,
     SchemaSubject,
     SchemaVersion,
@@ -170,3 +173,24 @@ class CaptureAdmin(_ReadOnlyAdmin):
     )
     search_fields = ("topic", "captured_table", "stopped_why")
     list_select_related = ("feed__dataset", "feed__connection")
+
+
+@admin.register(IndexCluster)
+class IndexClusterAdmin(_ReadOnlyAdmin):
+    list_display = ("name", "data_center", "qps_per_server", "benchmarked_at")
+    fields = list_display
+    """Without the address, which has a password."""
+    list_select_related = ("data_center",)
+
+
+@admin.register(IndexShare)
+class IndexShareAdmin(_ReadOnlyAdmin):
+    list_display = ("copy", "cluster", "rows", "servers", "fraction_by_hand", "fraction")
+    list_filter = ("cluster",)
+    list_select_related = ("copy__dataset", "copy__data_center", "cluster")
+
+
+@admin.register(IndexAllowance)
+class IndexAllowanceAdmin(_ReadOnlyAdmin):
+    list_display = ("run", "share", "fraction", "told_fraction", "leased_by", "leased_until")
+    list_select_related = ("run__copy__dataset", "run__copy__data_center", "share__copy__dataset", "share__cluster")

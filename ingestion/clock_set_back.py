@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from ingestion.models import BlockedInput, Capture, Commit, CopyLease, JobRun, TapServer
+from ingestion.models import BlockedInput, Capture, Commit, CopyLease, IndexAllowance, JobRun, TapServer
 from ingestion.runs.leases import LEASE_DURATION
 from lakehub.catalog.models import LineageDay
 from lakehub.clock.set_back import bring_back, shorten_leases
@@ -21,5 +21,6 @@ def put_right(*, now: datetime, back: timedelta) -> None:
     bring_back(BlockedInput.objects.all(), "retry_at", now=now)
     bring_back(LineageDay.objects.all(), "due_at", now=now)
     LineageDay.objects.filter(day__gt=now.date()).delete()
-    for model, field in ((JobRun, "leased_until"), (CopyLease, "until"), (LineageDay, "leased_until")):
+    leases = (JobRun, "leased_until"), (CopyLease, "until"), (LineageDay, "leased_until"), (IndexAllowance, "leased_until")
+    for model, field in leases:
         shorten_leases(model._default_manager.all(), field, LEASE_DURATION)

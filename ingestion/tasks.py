@@ -12,6 +12,7 @@ from celery import shared_task
 from django.conf import settings
 
 from ingestion.following import follow_runs
+from ingestion.index_shares import shares
 from ingestion.lake import commits, readers
 from ingestion.lake.timeline_changes import TimelineChanges
 from ingestion.launchers.configured import configured_launcher, launcher_folder
@@ -37,6 +38,7 @@ def start_due_runs() -> None:
     now = wiring.clock.now()
     leases.release_leases_of_dead_processes(socket.gethostname())
     offboarding.close_offboarded(now=now)
+    shares.recompute_all()
     rebuilds.switch_whole_rebuilds(holder=leases.own_holder_name(), now=now)
     rebuilds.drop_cancelled(now=now)
     follow_runs.end_unwanted(now=now)

@@ -1,4 +1,4 @@
-"""Processes that read one connection at the same time, each with places and rows of its own: what they held, and when."""
+"""Processes that use one connection or one index cluster at the same time, each with a part of its own: what they held, and when."""
 
 from __future__ import annotations
 
@@ -52,10 +52,47 @@ for piece in range(10):
     print(began, time.monotonic())
 """
 
+SETS_UP_JOBS = """
+call_command("migrate", run_syncdb=True, verbosity=0)
+from tests.index_jobs import cluster, indexed, job
+cluster()
+copies = [indexed("d0"), indexed("d1")]
+for number in range(4):
+    job(copies[number % 2], ("backfill", "delete")[number // 2])
+"""
+TAKES_ALLOWANCES = """
+from django.db.models import Sum
+from ingestion.domain.index_cluster.fractions import WHOLE
+from ingestion.models import IndexAllowance, IndexShare
+from ingestion.runs.index_use.allowances import Allowance, take
+
+def check():
+    shares = dict(IndexShare.objects.values_list("pk", "fraction"))
+    held = dict(IndexAllowance.objects.values_list("share").annotate(parts=Sum("fraction")))
+    assert sum(held.values()) <= WHOLE, held
+    assert all(parts <= shares[share] for share, parts in held.items()), held
+
+for _ in range(6):
+    while not isinstance(allowance := take(run, f"host:{number}:a"), Allowance):
+        check()
+        time.sleep(0.005)
+    began = time.monotonic()
+    for _ in range(6):
+        check()
+        time.sleep(0.01)
+        assert allowance.renew()
+    print(began, time.monotonic())
+    allowance.release()
+"""
+
+
+def run_script(home: Path, script: str) -> None:
+    code, shown = processes.run(home, script)
+    assert code == 0, shown
+
 
 def setup(home: Path, places: int | None = None, rows: int | None = None) -> None:
-    code, shown = processes.run(home, _SETUP.format(places=places, rows=rows))
-    assert code == 0, shown
+    run_script(home, _SETUP.format(places=places, rows=rows))
 
 
 def work_at_once(home: Path, script: str, *, count: int) -> list[Held]:

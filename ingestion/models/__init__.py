@@ -9,6 +9,9 @@ from ingestion.models.captures import SchemaSubject as SchemaSubject
 from ingestion.models.captures import SchemaVersion as SchemaVersion
 from ingestion.models.captures import SourceHour as SourceHour
 from ingestion.models.captures import TapServer as TapServer
+from ingestion.models.index_clusters import IndexAllowance as IndexAllowance
+from ingestion.models.index_clusters import IndexCluster as IndexCluster
+from ingestion.models.index_clusters import IndexShare as IndexShare
 from ingestion.models.lake import Commit as Commit
 from ingestion.models.lake import Finding as Finding
 from ingestion.models.lake import ReaderPosition as ReaderPosition

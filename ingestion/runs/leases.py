@@ -19,7 +19,7 @@ from django.db.models import DateTimeField, ExpressionWrapper, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
-from ingestion.models import CopyLease, JobRun, JobState, SourcePlace, TapServer
+from ingestion.models import CopyLease, IndexAllowance, JobRun, JobState, SourcePlace, TapServer
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.models import DatasetCopy
 
@@ -64,16 +64,19 @@ def release_leases_of_dead_processes(host: str) -> int:
     copies = CopyLease.objects.filter(holder__startswith=f"{host}:")
     places = SourcePlace.objects.filter(leased_by__startswith=f"{host}:", leased_until__isnull=False)
     servers = TapServer.objects.filter(leased_by__startswith=f"{host}:")
+    allowances = IndexAllowance.objects.filter(leased_by__startswith=f"{host}:")
     holders = {
         *runs.values_list("leased_by", flat=True),
         *copies.values_list("holder", flat=True),
         *places.values_list("leased_by", flat=True),
         *servers.values_list("leased_by", flat=True),
+        *allowances.values_list("leased_by", flat=True),
     }
     dead = [holder for holder in holders if not _is_running(int(holder.split(":")[1]))]
     if not dead:
         return 0
     places.filter(leased_by__in=dead).delete()
+    allowances.filter(leased_by__in=dead).delete()
     servers.filter(leased_by__in=dead).update(leased_by="", leased_until=None)
     return runs.filter(leased_by__in=dead).update(leased_until=lease_end(-LEASE_DURATION)) + copies.filter(
         holder__in=dead

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from django.core.exceptions import ValidationError
+from django.db.models import Model
 
 from lakehub.accounts.models import Team
 from lakehub.catalog.metadata import Drawn, KeyEvidence, MetadataUnavailable, NoSuchTable, TableMetadata
@@ -126,7 +127,7 @@ def check_record_key(problems: Problems, name: str, key: Sequence[str], evidence
         )
 
 
-def save_validated(thing: DataCenter | Connection) -> None:
+def save_validated(thing: Model) -> None:
     try:
         thing.full_clean()
     except ValidationError as error:

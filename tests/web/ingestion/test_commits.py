@@ -14,13 +14,14 @@ from django.test.utils import CaptureQueriesContext
 
 from ingestion.domain.checkpoint import UnfinishedSnapshot
 from ingestion.lake import commits
-from ingestion.models import Commit, Finding, JobRun, TouchedPartition
+from ingestion.models import Commit, Finding, IndexShare, JobRun, TouchedPartition
 from ingestion.runs.copy_lag import has_table
 from ingestion.spark.tables.timeline import Timeline
 from ingestion.tasks import record_lake_commits
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy, Feed
 from lakehub.kernel.interval import BEGINNING, FOREVER
 from tests import factories as given
+from tests import index_jobs
 from tests.factories import NOW
 from tests.web.ingestion import hudi_timeline
 
@@ -45,6 +46,16 @@ def test_two_processes_that_take_in_at_once_write_it_down_once(copy: DatasetCopy
     assert commits.record_new_commits(copy, now=NOW) != []
     assert commits.record_commit(copy, commit, now=NOW) is None
     assert TouchedPartition.objects.count() == 1
+
+
+def test_a_commit_counts_once_for_the_rows_of_its_copy_in_the_index(copy: DatasetCopy) -> None:
+    Feed.objects.update(options={"index": "hbase"})
+    index_jobs.cluster()
+    hudi_timeline.commit(copy, FIRST, {"2026-11-16": (9, 2, 3)})
+    (commit,) = Timeline(copy.uri).commits()
+    for _ in range(2):
+        commits.record_commit(copy, commit, now=NOW)
+    assert IndexShare.objects.get(copy=copy).rows == 6
 
 
 def test_a_load_in_several_commits_is_tested_as_a_whole(copy: DatasetCopy) -> None:

@@ -1,0 +1,132 @@
+"""The address of a cluster: `hbase://user:password@thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles`. It needs no client library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from lakehub.kernel.suggest import did_you_mean
+
+EXAMPLE = "Write hbase://user:password@host:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://namenode/hfiles, where user and password may be left out."
+ESCAPES = "In a user or a password write %40 for @, %2F for /, %3A for :, %3F for ? and %23 for #."
+THRIFT_PORT, QUORUM_PORT = 9090, 2181
+_OPTIONS = ("quorum", "staging", "znode")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
+_ZNODE = re.compile(r"(/[A-Za-z0-9_.-]+)+")
+_STAGING_SCHEMES = ("file", "hdfs", "s3a", "abfs", "abfss", "gs")
+
+
+class UnusableAddress(ValueError):
+    """The message holds nothing of the address that may be a password."""
+
+
+@dataclass(frozen=True)
+class HostPort:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ClusterAddress:
+    """`thrift`: where gets and puts go. `quorum`: the ZooKeepers, for clients in Java. `staging`: the URI of a folder that region servers read HFiles from."""
+
+    thrift: HostPort
+    quorum: tuple[HostPort, ...]
+    staging: str
+    znode: str = "/hbase"
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """All that are connected to, once each."""
+        staging = urlsplit(self.staging).hostname
+        names = [self.thrift.host, *(each.host for each in self.quorum), *([staging] if staging else [])]
+        return tuple(dict.fromkeys(names))
+
+    def __str__(self) -> str:
+        """For people: without user and password."""
+        return f"hbase://{self.thrift}?quorum={','.join(map(str, self.quorum))}&staging={self.staging}"
+
+
+def read_address(url: str) -> ClusterAddress:
+    """Raises UnusableAddress."""
+    parts = _parse(url)
+    thrift = _host_port(parts.netloc.rpartition("@")[2], THRIFT_PORT, "The host")
+    options = _options(parts)
+    return ClusterAddress(
+        thrift,
+        _quorum(options["quorum"]),
+        _staging(options["staging"]),
+        _znode(options.get("znode", "/hbase")),
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+    )
+
+
+def _parse(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise UnusableAddress(f"The address does not parse. {EXAMPLE} {ESCAPES}") from None
+    if parts.scheme != "hbase":
+        raise UnusableAddress(f"The address does not begin with hbase://. {EXAMPLE}")
+    # An unescaped sign in a password ends the host there, and the rest of it would be read as path or options.
+    if parts.fragment or parts.path.strip("/") or "@" in parts.query:
+        raise UnusableAddress(f"The address has a path, a # or an @ behind the host. {ESCAPES} {EXAMPLE}")
+    return parts
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(pairs)
+    if len(options) != len(pairs):
+        raise UnusableAddress(f"The address names an option twice. {EXAMPLE}")
+    for name in options.keys() - set(_OPTIONS):  # it is not shown: it may be of the password
+        raise UnusableAddress(
+            f"The address has an unknown option: it takes {', '.join(_OPTIONS)}.{did_you_mean(name, _OPTIONS)} {ESCAPES}"
+        )
+    missing = [name for name in ("quorum", "staging") if not options.get(name)]
+    if missing:
+        raise UnusableAddress(f"The address lacks {' and '.join(missing)}. {EXAMPLE}")
+    return options
+
+
+def _quorum(text: str) -> tuple[HostPort, ...]:
+    return tuple(
+        _host_port(part, QUORUM_PORT, f"ZooKeeper {number} of `quorum`") for number, part in enumerate(text.split(","), 1)
+    )
+
+
+def _host_port(text: str, port: int, name: str) -> HostPort:
+    matched = _HOST.fullmatch(text)
+    if matched is None or not 0 < int(matched[2] or port) < 2**16:  # it is not shown: it may be the password
+        raise UnusableAddress(f"{name} is not a host with a port. {EXAMPLE}")
+    return HostPort(matched[1].strip("[]").lower(), int(matched[2] or port))
+
+
+def _staging(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+        is_usable = parts.scheme in _STAGING_SCHEMES and parts.path.startswith("/") and not (parts.query or parts.fragment)
+        has_place = bool(parts.netloc) or parts.scheme in ("file", "hdfs")
+        is_usable = is_usable and has_place and "@" not in parts.netloc
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise UnusableAddress(
+            f"`staging` is not the URI of a folder that the region servers read. Write one that begins with {', '.join(_STAGING_SCHEMES[:-1])} or "
+            f"{_STAGING_SCHEMES[-1]}, such as hdfs://namenode/hfiles."
+        )
+    return uri.rstrip("/")
+
+
+def _znode(text: str) -> str:
+    if not _ZNODE.fullmatch(text):
+        raise UnusableAddress("`znode` is not a path of ZooKeeper: write one such as /hbase, or leave it out for that.")
+    return text

@@ -1,0 +1,142 @@
+"""`manage.py index_clusters list`, `add main --data-center dc1 --url-from INDEX_URL`, `set-qps main 6000`, `set-fraction flights 12.5`."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from ingestion.domain.index_cluster.address import read_address
+from ingestion.domain.index_cluster.fractions import WHOLE, as_percent
+from ingestion.index_shares import clusters, shares
+from ingestion.models import IndexAllowance, IndexCluster, IndexShare
+from ingestion.runs.job_runs import find_copy
+from lakehub import wiring
+from lakehub.catalog.datasets.lookup import live_dataset
+from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.output.terminal import printable
+
+_ACTOR = "manage.py"
+_BY_RULE = "rule"
+
+
+class Command(BaseCommand):
+    help = "The HBase clusters of the Global Index: lists and adds them, and says how many requests they answer and who may send them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("list").add_argument("--json", action="store_true", help="one JSON object a cluster")
+        for action in ("add", "move"):
+            named = actions.add_parser(action)
+            named.add_argument("name")
+            named.add_argument("--url-from", required=True, metavar="VARIABLE", help="its address is read from there")
+            if action == "add":
+                named.add_argument("--data-center", required=True)
+        qps = actions.add_parser("set-qps")
+        qps.add_argument("name")
+        qps.add_argument("qps", type=int, help="requests a second that one server was measured to answer")
+        fraction = actions.add_parser("set-fraction")
+        fraction.add_argument("dataset")
+        fraction.add_argument("percent", help=f"such as 12.5, or `{_BY_RULE}`")
+        fraction.add_argument("--data-center", default="", help="may be left out where the dataset has one copy")
+
+    def handle(self, *, action: str, **options: Any) -> None:
+        acts = {
+            "list": self._list,
+            "add": self._add,
+            "move": self._move,
+            "set-qps": self._set_qps,
+            "set-fraction": self._set_fraction,
+        }
+        try:
+            acts[action](**options)
+        except (Refused, NotFound) as problem:
+            raise CommandError(printable(str(problem))) from problem
+
+    def _list(self, *, json: bool, **_: Any) -> None:
+        known = [*IndexCluster.objects.select_related("data_center")]
+        for cluster in known:
+            self.stdout.writelines([_as_json(cluster) + "\n"] if json else _as_lines(cluster))
+        if not known and not json:
+            self.stdout.write("There is no index cluster. Add one with `manage.py index_clusters add`.")
+
+    def _add(self, *, name: str, data_center: str, url_from: str, **_: Any) -> None:
+        source = {"url": _url(url_from), "actor": _ACTOR, "now": wiring.clock.now(), "by_operator": True}
+        cluster = clusters.add_cluster(name=name, data_center=data_center, **source)
+        self.stdout.write(f"Index cluster {cluster} of {data_center}. Benchmark it, or set its QPS with set-qps.")
+
+    def _move(self, *, name: str, url_from: str, **_: Any) -> None:
+        source = {"actor": _ACTOR, "now": wiring.clock.now(), "by_operator": True}
+        cluster = clusters.change_address(clusters.find_cluster(name), _url(url_from), **source)
+        self.stdout.writelines(_as_lines(cluster))
+
+    def _set_qps(self, *, name: str, qps: int, **_: Any) -> None:
+        cluster = clusters.find_cluster(name)
+        clusters.note_benchmark(cluster, qps, actor=_ACTOR, now=wiring.clock.now())
+        self.stdout.write(f"Index cluster {cluster}: {qps:,} requests a second and server")
+
+    def _set_fraction(self, *, dataset: str, percent: str, data_center: str, **_: Any) -> None:
+        copy = find_copy(live_dataset(dataset), data_center)
+        parts = None if percent == _BY_RULE else _parts(percent)
+        share = shares.set_fraction(copy, parts, actor=_ACTOR, now=wiring.clock.now())
+        self.stdout.write(f"{copy} has {as_percent(share.fraction)} of {share.cluster}")
+
+
+def _url(variable: str) -> str:
+    url = os.environ.get(variable)
+    if not url:
+        raise CommandError(f"The environment variable {variable} is not set: put the address of the cluster there.")
+    return url
+
+
+def _parts(percent: str) -> int:
+    try:
+        number = Decimal(percent.removesuffix("%"))
+        is_percentage = 0 <= number <= 100
+    except InvalidOperation:  # also of a comparison with NaN
+        is_percentage = False
+    if not is_percentage:
+        raise Refused(f"{percent!r} is not a fraction: write a percentage from 0 to 100, such as 12.5, or `{_BY_RULE}`.")
+    return int(number * WHOLE / 100)
+
+
+def _as_json(cluster: IndexCluster) -> str:
+    facts = {
+        "name": cluster.name,
+        "data_center": cluster.data_center.name,
+        "address": str(read_address(cluster.url)),
+        "qps_per_server": cluster.qps_per_server,
+        "benchmarked_at": cluster.benchmarked_at and cluster.benchmarked_at.isoformat(),
+        "copies": [
+            {
+                "copy": str(share.copy),
+                "rows": share.rows,
+                "servers": share.servers,
+                "fraction": share.fraction / WHOLE,
+                "by_hand": share.fraction_by_hand is not None,
+            }
+            for share in _shares_of(cluster)
+        ],
+    }
+    return json.dumps(facts)
+
+
+def _as_lines(cluster: IndexCluster) -> Iterator[str]:
+    qps = f"{cluster.qps_per_server:,} requests/s a server" if cluster.qps_per_server else "not benchmarked"
+    yield f"{cluster.name}  {cluster.data_center}, {printable(str(read_address(cluster.url)))}, {qps}\n"
+    for share in _shares_of(cluster):
+        at_work = IndexAllowance.objects.filter(share=share).count()
+        yield (
+            f"  {share.copy}  {as_percent(share.fraction)}{' by hand' if share.fraction_by_hand else ''}, {share.rows:,} rows, "
+            f"{share.servers} server{'' if share.servers == 1 else 's'}, {at_work} job{'' if at_work == 1 else 's'}\n"
+        )
+
+
+def _shares_of(cluster: IndexCluster) -> list[IndexShare]:
+    shares = IndexShare.objects.filter(cluster=cluster).select_related("copy__dataset", "copy__data_center")
+    return [*shares.order_by("-fraction", "copy__dataset__name")]

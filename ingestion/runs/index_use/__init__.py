@@ -1,0 +1,1 @@
+"""What a job may use of an index cluster while it works."""

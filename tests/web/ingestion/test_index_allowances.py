@@ -1,0 +1,200 @@
+"""Jobs share the fraction of their dataset, and never take what another still uses; what a dead one had is free again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from django.db.models import F
+
+from ingestion.domain.index_cluster.fractions import WHOLE
+from ingestion.index_shares.clusters import note_benchmark
+from ingestion.index_shares.shares import recompute_all, set_fraction
+from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
+from ingestion.runs import leases
+from ingestion.runs.index_use.allowances import Allowance, NoRoom, take
+from lakehub.catalog.models import DatasetCopy, DatasetKind
+from lakehub.kernel.errors import Refused
+from tests.factories import NOW
+from tests.index_jobs import cluster, indexed, job, uses_another_index
+from tests.processes_at_once import SETS_UP_JOBS, TAKES_ALLOWANCES, run_script, work_at_once
+
+HALF = WHOLE // 2
+
+
+@pytest.fixture
+def main(db: None) -> IndexCluster:
+    return cluster()
+
+
+@pytest.fixture
+def flights(main: IndexCluster) -> DatasetCopy:
+    return indexed("flights")
+
+
+def taken(run: JobRun, worker: str = "host:1:a") -> Allowance:
+    allowance = take(run, worker)
+    assert isinstance(allowance, Allowance)
+    return allowance
+
+
+def waits(run: JobRun, worker: str = "host:1:a") -> str:
+    no_room = take(run, worker)
+    assert isinstance(no_room, NoRoom)
+    return no_room.why
+
+
+def counted() -> list[int]:
+    return [*IndexAllowance.objects.order_by("run").values_list("fraction", flat=True)]
+
+
+def lapse(run: JobRun) -> None:
+    IndexAllowance.objects.filter(run=run).update(leased_until=F("leased_until") - 2 * leases.LEASE_DURATION)
+
+
+def test_a_job_alone_has_its_datasets_fraction_and_the_second_one_half_when_the_first_has_slowed_down(
+    flights: DatasetCopy,
+) -> None:
+    one, two = job(flights), job(flights, JobKind.DELETE)
+    first = taken(one)
+    assert (first.parts, first.cluster.qps_per_server) == (WHOLE, 6_000)
+    assert waits(two) == (
+        "waits for the index cluster `main`: its part is 50%, and other jobs leave 0% until they have slowed down"
+    )
+    assert first.renew()
+    assert (first.parts, counted()) == (HALF, [WHOLE, 0]), "told, and still counted whole"
+    waits(two)
+    assert first.renew()
+    second = taken(two)
+    assert (first.parts, second.parts, counted()) == (HALF, HALF, [HALF, HALF])
+    second.release()
+    first.renew()
+    assert (first.parts, counted()) == (WHOLE, [WHOLE])
+
+
+def test_a_job_of_a_new_dataset_waits_for_room_in_the_cluster(flights: DatasetCopy) -> None:
+    """The first dataset had all of it: until its job has given back half, no server is asked for more than it can answer."""
+    first = taken(job(flights))
+    planes = job(indexed("planes"))
+    waits(planes)
+    assert IndexShare.objects.get(copy=flights).fraction == HALF
+    first.renew()
+    waits(planes)
+    first.renew()
+    assert (taken(planes).parts, first.parts, counted()) == (HALF, HALF, [HALF, HALF])
+
+
+def test_a_fraction_that_grows_is_taken_as_far_as_others_have_given_back(flights: DatasetCopy) -> None:
+    planes = indexed("planes")
+    recompute_all()
+    one, two = taken(job(flights)), taken(job(planes))
+    set_fraction(flights, WHOLE // 10, actor="ana", now=NOW)
+    two.renew()
+    assert (two.parts, sum(counted())) == (HALF, WHOLE), "flights does not know yet"
+    one.renew()
+    two.renew()
+    assert (one.parts, two.parts) == (WHOLE // 10, HALF)
+    one.renew()
+    two.renew()
+    assert (one.parts, two.parts, sum(counted())) == (WHOLE // 10, WHOLE * 9 // 10, WHOLE)
+
+
+def test_a_dead_job_gives_its_part_back_when_its_lease_runs_out(flights: DatasetCopy) -> None:
+    dead = job(flights)
+    first = taken(dead, "far:1:a")
+    other = job(flights, JobKind.DELETE)
+    waits(other)
+    lapse(dead)
+    assert taken(other).parts == WHOLE
+    assert not first.renew()
+    assert first.parts == 0, "what it had belongs to another"
+
+
+def test_of_the_same_host_and_of_a_run_that_is_over_it_is_free_at_once(flights: DatasetCopy) -> None:
+    dead, other = job(flights), job(flights, JobKind.DELETE)
+    taken(dead, "host:999999999:a")
+    waits(other)
+    leases.release_leases_of_dead_processes("host")
+    assert taken(other).parts == WHOLE
+    again = job(flights, JobKind.REPLAY)
+    waits(again)
+    JobRun.objects.filter(pk=other.pk).update(state=JobState.FAILED)
+    assert taken(again).parts == WHOLE
+
+
+def test_a_run_that_another_worker_took_over_waits_for_the_lease_of_the_first(flights: DatasetCopy) -> None:
+    run = job(flights)
+    first = taken(run, "far:1:a")
+    assert "another worker holds the part of this run" in waits(run, "host:2:b")
+    assert first.renew()
+    lapse(run)
+    assert taken(run, "host:2:b").parts == WHOLE
+    first.release()
+    assert counted() == [WHOLE], "the late first one takes nothing away"
+
+
+def test_a_job_that_waits_and_asks_no_more_holds_nothing_up(flights: DatasetCopy) -> None:
+    first, forgotten = taken(job(flights)), job(flights, JobKind.DELETE)
+    waits(forgotten)
+    first.renew()
+    assert first.parts == HALF
+    lapse(forgotten)
+    first.renew()
+    assert first.parts == WHOLE
+
+
+def test_what_cannot_be_renewed_is_used_no_longer_than_the_lease(flights: DatasetCopy) -> None:
+    """By the clock of the process, as the database does not answer: others may have it then."""
+    at = [100.0]
+    allowance = take(job(flights), "host:1:a", clock=lambda: at[0])
+    assert isinstance(allowance, Allowance)
+    lease = leases.LEASE_DURATION.total_seconds()
+    at[0] += lease - 6
+    assert allowance.parts == WHOLE
+    at[0] += 5
+    assert allowance.parts == 0
+    assert allowance.renew()
+    assert allowance.parts == WHOLE
+
+
+def test_another_benchmark_is_followed(main: IndexCluster, flights: DatasetCopy) -> None:
+    allowance = taken(job(flights))
+    note_benchmark(main, 9_000, actor="ana", now=NOW)
+    allowance.renew()
+    assert allowance.cluster.qps_per_server == 9_000
+
+
+@pytest.mark.parametrize("kind", [JobKind.BOOTSTRAP, JobKind.REBUILD_INDEX, JobKind.DROP])
+def test_bulk_loads_never_go_through_it(flights: DatasetCopy, kind: str) -> None:
+    assert take(job(flights, kind), "host:1:a") is None
+
+
+def test_other_indexes_and_append_only_datasets_need_none(flights: DatasetCopy) -> None:
+    uses_another_index(flights)
+    assert take(job(flights), "host:1:a") is None
+    assert take(job(indexed("clicks", kind=DatasetKind.APPEND_ONLY)), "host:1:a") is None
+    assert counted() == []
+
+
+@pytest.mark.django_db
+def test_a_cluster_that_is_not_there_or_not_benchmarked_is_refused_with_the_remedy() -> None:
+    run = job(indexed("flights"))
+    with pytest.raises(Refused, match="data center dc1 has no index cluster. Add it with `manage.py index_clusters add"):
+        take(run, "host:1:a")
+    cluster(qps=None)
+    with pytest.raises(Refused, match="`main` was not benchmarked.* `manage.py index_clusters set-qps main QPS`"):
+        take(run, "host:1:a")
+
+
+@pytest.mark.slow
+def test_over_processes_never_more_is_held_than_the_share_and_the_cluster_have(tmp_path: Path) -> None:
+    """Four jobs of two datasets take, renew and give back; each looks at all that is held, again and again."""
+    run_script(tmp_path, SETS_UP_JOBS)
+    held = work_at_once(tmp_path, TAKES_ALLOWANCES, count=4)
+    assert len(held) == 4 * 6
+    assert shared(held), "some worked at the same time"
+
+
+def shared(held: Sequence[tuple[float, float]]) -> bool:
+    return any(sum(begin <= at < end for begin, end in held) > 1 for at, _ in held)
