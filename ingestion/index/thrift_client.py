@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import happybase
 from Hbase_thrift import BatchMutation, Mutation
@@ -34,6 +33,15 @@ _LOST = (TTransportException, socket.error, EOFError)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 
+class Pace(Protocol):
+    """As ingestion.domain.index_cluster.request_pace has it."""
+
+    def take(self, wanted: int) -> int:
+        """Waits until some may be sent, and says how many."""
+
+    def back_off(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class ThriftAddress:
     """`timeout_s`: of a call. A killed region server keeps a call waiting for up to half a minute, and then it succeeds. `patience_s`: for how long a call is
@@ -55,27 +63,25 @@ class ThriftIndexClient:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
-        before: Callable[[int], None] = lambda rows: None,
+        pace: Pace | None = None,
     ) -> None:
-        """`before`: called with the rows of each call to come; it may wait."""
+        """`pace`: how fast rows may be asked for and written; None: as fast as HBase answers."""
         self._address, self._name = address, name.encode()
-        self._monotonic, self._pause, self._before = monotonic, pause, before
+        self._monotonic, self._pause, self._pace = monotonic, pause, pace
         self._connection: happybase.Connection | None = None
         self.reads = self.writes = 0
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
         found_entries: dict[str, Entry] = {}
-        for some in _batches(sorted({row_of(key) for key in keys})):
+        for some in self._batches(sorted({row_of(key) for key in keys})):
             found_entries |= self._get(some)
             self.reads += len(some)
         return found_entries
 
-    def _get(self, rows: list[bytes]) -> dict[str, Entry]:
+    def _get(self, rows: Sequence[bytes]) -> dict[str, Entry]:
         columns = [*_COLUMNS.values(), _MARK]
         # The server sorts nothing: what is asked for last is answered last.
-        answer = self._call(
-            len(rows), lambda client: client.getRowsWithColumns(self._name, [*rows, STATE_ROW], columns, {})
-        )
+        answer = self._call(lambda client: client.getRowsWithColumns(self._name, [*rows, STATE_ROW], columns, {}))
         if not answer or answer[-1].row != STATE_ROW:
             raise IndexUnavailable(
                 f"HBase has answered {len(answer)} rows of a batch of {len(rows)}, and not the last, which is always there: the answer is not whole, "
@@ -84,21 +90,21 @@ class ThriftIndexClient:
         return dict(_entry_of(result) for result in answer[:-1])
 
     def put(self, entries: Mapping[str, Entry], *, at_ms: int) -> None:
-        for some in _batches(entries.items()):
+        for some in self._batches([*entries.items()]):
             self._mutate([_put(row_of(key), cells_of(key, entry)) for key, entry in some], at_ms)
 
     def delete(self, keys: Iterable[str], *, at_ms: int) -> None:
-        for some in _batches(keys):
+        for some in self._batches([*keys]):
             self._mutate([_delete(row_of(key)) for key in some], at_ms)
 
     def _mutate(self, mutations: list[Any], at_ms: int) -> None:
-        self._call(len(mutations), lambda client: client.mutateRowsTs(self._name, mutations, at_ms, {}))
+        self._call(lambda client: client.mutateRowsTs(self._name, mutations, at_ms, {}))
         self.writes += len(mutations)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[str, Entry]]:
         """In calls of BATCH rows, each of which begins behind the last row that came: a scanner does not outlive its connection."""
         end = min(end or STATE_ROW, STATE_ROW)
-        while rows := self._call(BATCH, partial(self._scan_some, start=start, end=end)):
+        while rows := self._call(partial(self._scan_some, start=start, end=end)):
             yield from map(_entry_of, rows)
             start = rows[-1].row + b"\0"
 
@@ -111,7 +117,7 @@ class ThriftIndexClient:
             client.scannerClose(scanner)
 
     def state(self) -> dict[str, str]:
-        rows = self._call(1, lambda client: client.getRowWithColumns(self._name, STATE_ROW, [_STATE_FAMILY], {}))
+        rows = self._call(lambda client: client.getRowWithColumns(self._name, STATE_ROW, [_STATE_FAMILY], {}))
         return {
             column.partition(b":")[2].decode(): cell.value.decode()
             for result in rows
@@ -123,10 +129,10 @@ class ThriftIndexClient:
         mutations = [Mutation(column=_noted(name), value=value.encode()) for name, value in values.items()]
         mutations += [Mutation(isDelete=True, column=_noted(name)) for name in forget]
         mutations.append(Mutation(column=_MARK, value=b""))
-        self._call(1, lambda client: client.mutateRow(self._name, STATE_ROW, mutations, {}))
+        self._call(lambda client: client.mutateRow(self._name, STATE_ROW, mutations, {}))
 
     def regions(self) -> list[Region]:
-        regions = self._call(1, lambda client: client.getTableRegions(self._name))
+        regions = self._call(lambda client: client.getTableRegions(self._name))
         if not regions:
             raise self._missing()
         return sorted(Region(each.startKey, each.endKey, each.serverName.decode(), each.port) for each in regions)
@@ -137,11 +143,19 @@ class ThriftIndexClient:
                 self._connection.close()
         self._connection = None
 
-    def _call(self, rows: int, ask: Callable[[Any], T]) -> T:
+    def _batches(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Each as large as the pace allows at once."""
+        begin = 0
+        while begin < len(items):
+            wanted = min(BATCH, len(items) - begin)
+            granted = wanted if self._pace is None else self._pace.take(wanted)
+            yield items[begin : begin + granted]
+            begin += granted
+
+    def _call(self, ask: Callable[[Any], T]) -> T:
         """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises IndexUnavailable, IndexTableMissing."""
         began, pause_s = self._monotonic(), _FIRST_PAUSE_S
         while True:
-            self._before(rows)
             try:
                 return ask(self._client())
             except (*_LOST, HBaseError, TException) as problem:
@@ -153,6 +167,8 @@ class ThriftIndexClient:
                         f"HBase does not answer through its Thrift server {self._address.host}:{self._address.port}: {_words(problem)}. "
                         "What waits goes on when it is back."
                     ) from problem
+                if self._pace is not None:
+                    self._pace.back_off()
                 logger.info("The table %s of HBase is asked again: %s", self._text, _words(problem))
             self._pause(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -176,12 +192,6 @@ class ThriftIndexClient:
     @property
     def _text(self) -> str:
         return f"`{self._name.decode()}`"
-
-
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    left = iter(items)
-    while some := list(islice(left, BATCH)):
-        yield some
 
 
 def _entry_of(result: Any) -> tuple[str, Entry]:

@@ -53,7 +53,11 @@ def recompute(cluster: IndexCluster) -> int:
     with locked(cluster):
         wanted = {copy.pk: copy for copy in _copies_of(cluster) if is_in_cluster(copy)}
         shares = {share.pk: share for share in IndexShare.objects.filter(cluster=cluster)}
-        in_use = set(IndexAllowance.objects.filter(share__cluster=cluster, leased_until__gte=Now()).values_list("share", flat=True))
+        in_use = set(
+            IndexAllowance.objects.filter(share__cluster=cluster, leased_until__gte=Now()).values_list(
+                "share", flat=True
+            )
+        )
         gone = shares.keys() - wanted.keys() - in_use
         come = [_new_share(cluster, copy) for key, copy in wanted.items() if key not in shares]
         if gone:

@@ -47,7 +47,9 @@ class IndexShare(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(rows__gte=0, servers__gte=1, fraction__gte=0), name="index_share_counts"),
+            models.CheckConstraint(
+                condition=Q(rows__gte=0, servers__gte=1, fraction__gte=0), name="index_share_counts"
+            ),
             models.CheckConstraint(
                 condition=Q(fraction_by_hand=None) | Q(fraction_by_hand__gt=0), name="index_share_by_hand"
             ),

@@ -11,10 +11,13 @@ from pyspark.sql import functions as F
 
 from ingestion.index.entries import row_of
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
+from ingestion.spark.file_groups import batch_keys
+from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.global_index import building
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import follow
-from ingestion.spark.indexes.hbase import client_of
+from ingestion.spark.indexes.hbase import HBaseIndex, client_of
+from ingestion.spark.loading import small_batches
 from ingestion.spark.tables.hudi import read_table
 from tests.spark.job_processes import died_at
 from tests.spark.order_shop import Orders
@@ -72,6 +75,21 @@ def test_a_table_is_pre_split_and_loaded_without_a_split(
     assert not [*Path(spec.staging_uri.removeprefix("file://")).glob("*")]
 
 
+def test_what_is_wrong_with_the_index_is_found_and_made_right(spark: SparkSession, orders: Orders) -> None:
+    """An entry that is missing, one that is elsewhere, and one of no row."""
+    orders.fill(30)
+    orders.run(spark, "bootstrap", "b")
+    client, now_ms = client_of(orders.table), 4 * 10**12
+    moved = {"7": client.get(["8"])["8"], "999": client.get(["8"])["8"]}
+    client.put(moved, at_ms=now_ms)
+    client.delete(["3", "4"], at_ms=now_ms)
+    problems = orders.run(spark, "verify_index", "v", source=None).output["problems"]
+    assert problems == {"doubled": 0, "missing": 2, "misplaced": 1, "without_row": 1}
+    assert orders.run(spark, "rebuild_index", "r", source=None).error is None
+    verified = orders.run(spark, "verify_index", "w", source=None).output
+    assert (verified["rows"], verified["entries"], {*verified["problems"].values()}) == (30, 30, {0})
+
+
 def test_requests_follow_the_batch(spark: SparkSession, orders: Orders) -> None:
     """No more keys are asked for than the batch has, and no more rows written than it inserts and deletes; nothing is asked in a load."""
     orders.fill(300, days=10)
@@ -88,6 +106,33 @@ def test_requests_follow_the_batch(spark: SparkSession, orders: Orders) -> None:
     reads, writes = counted(orders)
     assert (reads - 27, writes - 7) == (2 + 2, 2)
     assert orders.rows(spark) == [row for row in orders.source_rows() if row[0] not in (3, 4)]
+
+
+def test_many_keys_are_asked_for_by_sparks_tasks(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And only the partitions are read in which they lie; a key with an empty text is not asked for, and is there once."""
+    monkeypatch.setattr(small_batches, "MAX_ROWS", 0)
+    monkeypatch.setattr(batch_keys, "MAX_NAMED_KEYS", 0)
+    orders.sql("drop table orders")
+    orders.sql("create table orders(id text, note text, day text, amount real, updated_at timestamp)")
+    orders.table = replace(orders.table, record_key=("id", "note"))
+    orders.add(*((f"k\0{number}", "n", f"2026-11-{number % 5 + 1:02}", 1.0, LATER) for number in range(50)))
+    orders.run(spark, "bootstrap", "b")
+    orders.sql(f"update orders set amount = 2, updated_at = '{LATEST}' where day = '2026-11-02'")
+    orders.add(("new", "n", "2026-11-03", 1.0, LATEST))
+    keys = spark.createDataFrame([("k\x001", "n"), ("k\x006", "n"), ("nowhere", "n")], "id string, note string")
+    stored = HBaseIndex().stored_rows(spark, orders.table, BatchKeys(keys, 3, None, orders.table))
+    assert {row.day for row in stored.collect()} == {"2026-11-02"}
+    report = orders.run(spark, "incremental", "i")
+    assert (report.error, report.written.inserts, report.written.updates) == (None, 1, 10)
+    orders.add(("new", "", "2026-11-03", 1.0, "2026-11-16 11:00:00"))
+    assert orders.run(spark, "incremental", "j").written.inserts == 1
+    orders.sql("update orders set amount = 3, updated_at = '2026-11-16 12:00:00' where id = 'new'")
+    report = orders.run(spark, "incremental", "l")
+    assert (report.error, report.written.inserts, report.written.updates) == (None, 0, 2)
+    assert orders.rows(spark) == orders.source_rows()
+    assert entries(spark, orders) == places(spark, orders)
 
 
 def test_whatever_is_committed_is_followed(spark: SparkSession, orders: Orders) -> None:

@@ -101,7 +101,9 @@ def _parts(percent: str) -> int:
     except InvalidOperation:  # also of a comparison with NaN
         is_percentage = False
     if not is_percentage:
-        raise Refused(f"{percent!r} is not a fraction: write a percentage from 0 to 100, such as 12.5, or `{_BY_RULE}`.")
+        raise Refused(
+            f"{percent!r} is not a fraction: write a percentage from 0 to 100, such as 12.5, or `{_BY_RULE}`."
+        )
     return int(number * WHOLE / 100)
 
 

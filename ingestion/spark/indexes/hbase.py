@@ -7,12 +7,10 @@ does no harm; a key without one would be inserted twice, so what was committed i
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.index.client import IndexClient, IndexTableMissing
-from ingestion.index.thrift_client import ThriftAddress, ThriftIndexClient
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
@@ -20,6 +18,8 @@ from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.file_groups.record_locations import key_determines_partition
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
+from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
+from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 
 _CLIENTS: dict[GlobalIndexSpec, IndexClient] = {}
@@ -47,14 +47,8 @@ class HBaseIndex:
         return not has_metadata_table(table.uri)
 
     def entries(self, spark: SparkSession, table: TableSpec, scratch: str) -> DataFrame | None:
-        client = client_of(table)
-        follow(spark, table, client)
-        rows = [
-            (key, entry.partition, entry.file_id)
-            for region in client.regions()
-            for key, entry in client.scan(region.start, region.end)
-        ]
-        return spark.createDataFrame(rows, "key string, partition string, file_id string")
+        self._follow(spark, table)
+        return entries_of_index(spark, _spec_of(table), client_of(table).regions())
 
     def limitation(self, table: TableSpec) -> str | None:
         return ""
@@ -63,7 +57,16 @@ class HBaseIndex:
         build(spark, table, _spec_of(table), client_of(table))
 
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
-        return batch.in_located_partitions(read_table(spark, table), partial(self._locate, spark, table))
+        rows = read_table(spark, table)
+        if batch.named is not None:
+            groups = self._locate(spark, table, batch.named)
+        else:
+            self._follow(spark, table)
+            many = groups_of_batch(spark, _spec_of(table), table, batch)
+            if many is None:
+                return batch.in_partitions(rows)
+            groups = many
+        return rows_of_groups(rows, table, groups)
 
     def base_files(
         self, spark: SparkSession, table: TableSpec, keys: Sequence[str], partitions: Collection[str]
@@ -77,20 +80,20 @@ class HBaseIndex:
         return [file for file in files if file.group in groups]
 
     def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup]:
-        client = client_of(table)
+        self._follow(spark, table)
+        return groups_of(client_of(table), keys)
+
+    def _follow(self, spark: SparkSession, table: TableSpec) -> None:
         try:
-            follow(spark, table, client)
+            follow(spark, table, client_of(table))
         except (NotFollowed, IndexTableMissing):
             self.rebuild(spark, table)
-            follow(spark, table, client)
-        return groups_of(client, keys)
 
 
 def client_of(table: TableSpec) -> IndexClient:
     spec = _spec_of(table)
     if spec not in _CLIENTS:
-        host, _, port = spec.thrift.rpartition(":")
-        _CLIENTS[spec] = ThriftIndexClient(ThriftAddress(host, int(port)), spec.table)
+        _CLIENTS[spec] = open_client(spec)
     return _CLIENTS[spec]
 
 

@@ -1,0 +1,71 @@
+"""Where the keys of a batch lie: asked in the driver for a few of them, and in Spark's tasks for many, each within its part of what the job may send."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingestion.domain.index_cluster.request_pace import RequestPace
+from ingestion.index.thrift_client import BATCH, ThriftAddress, ThriftIndexClient
+from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.file_groups.batch_keys import BatchKeys
+from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
+
+_GROUPS = "partition string, file_id string"
+_UNCERTAIN = FileGroup("", "")
+"""In place of groups: a key has an empty text, for which the table format has a word of its own."""
+
+
+def open_client(spec: GlobalIndexSpec, *, tasks: int = 1) -> ThriftIndexClient:
+    """`tasks`: that send requests at once."""
+    host, _, port = spec.thrift.rpartition(":")
+    rate = spec.requests_per_s
+    pace = None if rate is None else RequestPace(rate / tasks, time.monotonic, time.sleep)
+    return ThriftIndexClient(ThriftAddress(host, int(port)), spec.table, pace=pace)
+
+
+def groups_of_batch(
+    spark: SparkSession, spec: GlobalIndexSpec, table: TableSpec, batch: BatchKeys
+) -> set[FileGroup] | None:
+    """Those that hold keys of the batch; None: how the table format writes these is not certain."""
+    if not all(is_certain_type(type_) for _, type_ in batch.frame.dtypes):
+        return None
+    tasks = max(1, min(spark.sparkContext.defaultParallelism, -(-batch.rows // BATCH)))
+    keys = batch.frame.select(F.when(~is_empty_key(table), record_key(table)).alias("key"))
+    rows = keys.repartition(tasks, "key").mapInArrow(_asker(spec, tasks), _GROUPS).distinct().collect()
+    groups = {FileGroup(row.partition, row.file_id) for row in rows}
+    return None if _UNCERTAIN in groups else groups
+
+
+def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """For `mapInArrow`: keys -> the groups that hold them, each once in a task."""
+
+    def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        client, groups = open_client(spec, tasks=tasks), set[FileGroup]()
+        try:
+            for batch in batches:
+                keys = batch["key"].drop_null().to_pylist()
+                new = {FileGroup(entry.partition, entry.file_id) for entry in client.get(keys).values()} - groups
+                new |= {_UNCERTAIN} if len(keys) < batch.num_rows else set()
+                groups |= new
+                columns = [pa.array([group[place] for group in new], pa.string()) for place in (0, 1)]
+                yield pa.RecordBatch.from_arrays(columns, ["partition", "file_id"])
+        finally:
+            client.close()
+
+    return ask
+
+
+def rows_of_groups(rows: DataFrame, table: TableSpec, groups: set[FileGroup]) -> DataFrame:
+    """Of the partitions that have some of the groups, and of these the rows in them."""
+    file_id = F.substring_index("_hoodie_file_name", "_", 1)
+    in_groups = rows.where(file_id.isin(*{group.file_id for group in groups}))
+    if table.partition_column is None:
+        return in_groups
+    values = {group.partition.partition("=")[2] for group in groups}
+    return in_groups.where(F.col(table.partition_column).isin(*values))
