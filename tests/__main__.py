@@ -35,7 +35,7 @@ Two processes at a time are what a small machine has cores for: with more, each 
 shown as it goes, what the other runs when it is over."""
 WORKERS = 2
 NOT = "no-"
-SERVERS = ("redis", "postgresql", "mariadb", "openid", "kafka")
+SERVERS = ("redis", "postgresql", "mariadb", "openid", "kafka", "hbase")
 """The scripts in deploy/services by name."""
 FOLDER = Path(__file__).parent
 NOTHING_COLLECTED = 5

@@ -135,6 +135,12 @@ def kafka_url() -> str:
 
 
 @pytest.fixture(scope="session")
+def hbase_url() -> str:
+    """Host and port are Thrift's, and `quorum` says where ZooKeeper is."""
+    return require(Service.HBASE)
+
+
+@pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of the machine's own browser."""
     return require(Service.CHROMIUM)

@@ -35,6 +35,11 @@ class Service(Enum):
         "kafka://127.0.0.1:9599",
         "`deploy/services/kafka start`, which fetches it",
     )
+    HBASE = (
+        "LAKEHUB_TEST_HBASE_URL",
+        "hbase://127.0.0.1:9699?quorum=127.0.0.1:9700",
+        "`deploy/services/hbase start`, which fetches it",
+    )
     OPENID = (
         "LAKEHUB_TEST_OPENID_URL",
         "http://127.0.0.1:4499",

@@ -47,5 +47,15 @@ def test_a_list_that_is_not_there_is_an_error_in_a_line(tmp_path: Path, capsys: 
     assert "none.jars" in err
 
 
-def test_the_list_of_kafka_can_be_read() -> None:
-    assert "kafka_2.13" in {artifact.module for artifact in read_jar_list(ROOT / "deploy/services/kafka.jars")}
+@pytest.mark.parametrize(("name", "module"), [("kafka", "kafka_2.13"), ("hbase", "hbase-server")])
+def test_the_list_of_a_server_can_be_read(name: str, module: str) -> None:
+    assert module in {artifact.module for artifact in read_jar_list(ROOT / f"deploy/services/{name}.jars")}
+
+
+def test_lists_agree_on_a_jar_of_the_same_name() -> None:
+    """They share the cache: one would replace the other's at each start."""
+    lists = [file for folder in ("deploy", "bench", "tests") for file in (ROOT / folder).rglob("*.jars")]
+    artifacts = {artifact for file in lists for artifact in read_jar_list(file)}
+    names = [artifact.file_name for artifact in artifacts]
+    assert len(lists) > 1
+    assert sorted(names) == sorted(set(names))

@@ -1,0 +1,98 @@
+"""What runs of an HBase that `deploy/services/hbase` started, and one of a test's own: to be killed in parts."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import happybase
+
+from lakehub.setup.machine import scaled
+from tests.architecture.imports import ROOT
+
+ANSWERS_WITHIN_S = 90
+"""A killed region server blocks calls for as long as its session lasts, and its regions open elsewhere after that."""
+_LISTENS = "0A"
+_NAMED = b"-Dlakehub.hbase="
+
+
+def connect(port: int) -> happybase.Connection:
+    """To the Thrift server that listens there."""
+    return happybase.Connection("127.0.0.1", port, timeout=int(scaled(ANSWERS_WITHIN_S) * 1000))
+
+
+@dataclass(frozen=True)
+class OwnHBase:
+    folder: Path
+    port: int
+
+    def do(self, *what: str) -> str:
+        """`start 2`, `kill region-server 1`: what the script said, which must have succeeded."""
+        environment = os.environ | {"LAKEHUB_TEST_SERVICES": str(self.folder), "LAKEHUB_TEST_HBASE_PORT": str(self.port)}
+        script = [ROOT / "deploy/services/hbase", *what]
+        with (self.folder / "said").open("w+") as said:  # not a pipe: the servers would hold it open
+            subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=said)
+            return (said.seek(0), said.read())[1]
+
+
+@contextmanager
+def own_hbase(folder: Path, port: int, servers: int) -> Iterator[OwnHBase]:
+    """Its first port is `port`."""
+    own = OwnHBase(folder, port)
+    own.do("start", str(servers))
+    try:
+        yield own
+    finally:
+        own.do("stop")
+
+
+def listeners_of_hbase(port: int) -> set[tuple[str, int]]:
+    """(address, port) of all on which processes listen that were started with the Thrift server at this port."""
+    listening = dict(_listening())
+    at = {process: {listening[inode] for inode in _sockets(process) if inode in listening} for process in _processes()}
+    (folder,) = {_folder(process) for process, found in at.items() if port in {port for _, port in found}}
+    return {each for process, found in at.items() if _folder(process) == folder for each in found}
+
+
+def _processes() -> list[Path]:
+    return [file.parent for file in Path("/proc").glob("[0-9]*/cmdline") if _NAMED in _content(file)]
+
+
+def _folder(process: Path) -> bytes:
+    named = next((part for part in _content(process / "cmdline").split(b"\0") if part.startswith(_NAMED)), b"")
+    return named.rpartition(b"/")[0]
+
+
+def _content(file: Path) -> bytes:
+    with suppress(OSError):  # it has ended
+        return file.read_bytes()
+    return b""
+
+
+def _sockets(process: Path) -> Iterator[str]:
+    for file in (process / "fd").iterdir():
+        with suppress(FileNotFoundError):
+            kind, _, inode = os.readlink(file).partition(":")
+            if kind == "socket":
+                yield inode.strip("[]")
+
+
+def _listening() -> Iterator[tuple[str, tuple[str, int]]]:
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == _LISTENS:
+                address, _, port = local.partition(":")
+                yield inode, (_address(address), int(port, 16))
+
+
+def _address(hexadecimal: str) -> str:
+    """The kernel writes words of four bytes, each as a number of this machine: the last byte first."""
+    words = bytes.fromhex(hexadecimal)
+    packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+    return str(ipaddress.ip_address(packed))
