@@ -14,6 +14,13 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray | npt.NDArray[np.uint8]"
 Lengths = npt.NDArray[np.int64]
 
 _BINARY = pa.large_binary()
+_BYTE_STRINGS = (
+    pa.types.is_binary,
+    pa.types.is_string,
+    pa.types.is_large_binary,
+    pa.types.is_large_string,
+    pa.types.is_fixed_size_binary,
+)
 
 
 class ByteRanges(NamedTuple):
@@ -26,13 +33,20 @@ class ByteRanges(NamedTuple):
 
 def binary_column(column: Column, name: str) -> pa.Array:
     """`name`: for errors. Raises TypeError for what holds no byte strings, ValueError for a null."""
-    array = _arrow_array(column, name)
+    if isinstance(column, np.ndarray):
+        column = _from_matrix(column, name)
+    if not isinstance(column, pa.Array | pa.ChunkedArray) or not _holds_bytes(column.type):
+        kind = getattr(column, "type", type(column).__name__)
+        raise TypeError(f"{kind} came as {name}, byte strings are needed: cast them to Arrow's binary.")
+    array = column.cast(_BINARY)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
     if array.null_count:
         place = pc.index(array.is_null(), True).as_py()
         raise ValueError(
-            f"The {name} of row {place} of the batch is null, HBase has no nulls; leave the row out or write an empty value."
+            f"The {name} of row {place} of the batch is null, and HBase has no nulls: leave the row out, or write an empty value."
         )
-    return array.cast(_BINARY)
+    return array
 
 
 def byte_ranges(column: pa.Array) -> ByteRanges:
@@ -48,38 +62,17 @@ def byte_lengths(column: pa.Array) -> Lengths:
     return lengths
 
 
-def _arrow_array(column: Column, name: str) -> pa.Array:
-    if isinstance(column, np.ndarray):
-        return _from_matrix(column, name)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.DictionaryArray):
-        column = column.dictionary_decode()
-    if not isinstance(column, pa.Array) or not _holds_bytes(column.type):
-        kind = column.type if isinstance(column, pa.Array) else type(column).__name__
-        raise TypeError(f"The {name}s are {kind}; byte strings are needed: cast them to Arrow's binary or string.")
-    return column
-
-
 def _from_matrix(matrix: npt.NDArray[np.uint8], name: str) -> pa.Array:
     if matrix.dtype != np.uint8 or matrix.ndim != 2:
         # numpy's own strings lose NUL bytes at their end.
         raise TypeError(
-            f"The {name}s are {matrix.dtype} with {matrix.ndim} dimension(s); a matrix of uint8 is needed, or an Arrow array."
+            f"numpy's {matrix.dtype} in {matrix.ndim} dimension(s) came as {name}; a matrix of uint8 is needed, or Arrow's binary."
         )
     rows, length = matrix.shape
     return pa.Array.from_buffers(pa.binary(length), rows, [None, pa.py_buffer(np.ascontiguousarray(matrix))])
 
 
 def _holds_bytes(kind: pa.DataType) -> bool:
-    types = pa.types
-    return any(
-        is_kind(kind)
-        for is_kind in (
-            types.is_binary,
-            types.is_string,
-            types.is_large_binary,
-            types.is_large_string,
-            types.is_fixed_size_binary,
-        )
-    )
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return any(is_kind(kind) for is_kind in _BYTE_STRINGS)

@@ -34,6 +34,10 @@ class BlockSizes:
     index: int = 128 * 1024
     bloom_chunk: int = 128 * 1024
 
+    def __post_init__(self) -> None:
+        if min(self.data, self.index) < 1:
+            raise ValueError(f"There are no blocks of {min(self.data, self.index)} bytes; the usual are {2**16:,} and {2**17:,}.")
+
 
 class WrittenHFile(NamedTuple):
     """`first`, `last`: row keys. `size`: of the file, in bytes."""
