@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +16,8 @@ from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import GlobalIndexSpec, JobSpec, SourceSpec, TableSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.tables.timeline import Timeline
+from tests.conftest import require
+from tests.requirements import Service
 
 SECRET = "SHOP_URL"
 Row = tuple[Any, ...]
@@ -91,7 +92,7 @@ class Orders:
 
 def global_index_of(folder: Path) -> GlobalIndexSpec:
     """A table of its own in the HBase of the tests, whose region servers read files of this machine."""
-    url = urlsplit(os.environ["LAKEHUB_TEST_HBASE_URL"])
+    url = urlsplit(require(Service.HBASE))
     quorum = parse_qs(url.query)["quorum"][0]
     name = f"lakehub_test_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
     return GlobalIndexSpec(thrift=url.netloc, quorum=quorum, staging_uri=(folder / "staging").as_uri(), table=name)

@@ -36,7 +36,9 @@ from tests.spark.shared_shop import Shop, Variant
 ROUNDS = int(os.environ.get("LAKEHUB_WRITER_ROUNDS", "1"))
 FAILPOINTS = ("ingestion.before_write", "ingestion.inside_commit", "ingestion.after_commit")
 KINDS = ("backfill", "delete", "incremental")
-VARIANTS = [Variant(*each) for each in itertools.product(("simple", "memory", "record_index"), *[(False, True)] * 3)]
+VARIANTS = [
+    Variant(*each) for each in itertools.product(("simple", "memory", "record_index", "hbase"), *[(False, True)] * 3)
+]
 MAX_LOOKS = 30
 LOCK_WAIT_S = 120.0
 
