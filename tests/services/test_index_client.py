@@ -1,0 +1,104 @@
+"""The Global Index through a real HBase and its Thrift server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import happybase
+import pytest
+
+from ingestion.index.client import IndexTableMissing, IndexUnavailable
+from ingestion.index.entries import STATE_ROW, DamagedEntry, Entry
+from ingestion.index.thrift_client import FAMILIES, ThriftAddress, ThriftIndexClient
+from tests.polling import scaled
+from tests.services.own_hbase import own_hbase
+
+OWN_PORT = 29_860
+KEYS = [f"key {number}" for number in range(2_500)]
+LONG = "ü" * 20_000
+HERE, THERE = Entry("day=2026-11-16", "f-1", "20261116090000000"), Entry("", "f-2", "20261116100000000")
+
+
+def address(port: int, *, patience_s: float = 60.0) -> ThriftAddress:
+    return ThriftAddress("127.0.0.1", port, timeout_s=scaled(30), patience_s=patience_s)
+
+
+def made_table(port: int) -> str:
+    name = f"index-{uuid4().hex}"
+    connection = happybase.Connection("127.0.0.1", port)
+    connection.create_table(name, {family.decode(): {"max_versions": 1} for family in FAMILIES})
+    connection.close()
+    return name
+
+
+@pytest.fixture
+def client(hbase_url: str) -> Iterator[ThriftIndexClient]:
+    port = urlsplit(hbase_url).port or 0
+    client = ThriftIndexClient(address(port), made_table(port))
+    client.note({})
+    yield client
+    client.close()
+
+
+def test_entries_are_put_and_found_and_the_later_one_stands(client: ThriftIndexClient) -> None:
+    """In whatever order they come: what is done twice, or late, changes nothing."""
+    client.put(dict.fromkeys([*KEYS, LONG, "a\0b"], HERE), at_ms=1_000)
+    assert client.get([*KEYS, "nowhere", LONG, "a\0b", LONG]) == dict.fromkeys([*KEYS, LONG, "a\0b"], HERE)
+    assert (client.reads, client.writes) == (2_503, 2_502)
+    client.put({"key 7": THERE}, at_ms=3_000)
+    client.put({"key 7": HERE}, at_ms=2_000)
+    client.delete(["key 7", "key 8", "never there"], at_ms=2_500)
+    assert client.get(["key 7", "key 8"]) == {"key 7": THERE}
+    client.put({"key 8": HERE}, at_ms=2_400)
+    assert client.get(["key 8"]) == {}
+    client.put({"key 8": THERE}, at_ms=2_600)
+    (region,) = client.regions()
+    scanned = [*client.scan(region.start, region.end)]
+    assert dict(scanned) == dict.fromkeys([*KEYS, LONG, "a\0b"], HERE) | {"key 7": THERE, "key 8": THERE}
+    assert [key for key, _ in client.scan(b"key 77", b"key 779")] == ["key 77", *(f"key 77{n}" for n in range(9))]
+
+
+def test_what_is_noted_is_no_entry(client: ThriftIndexClient) -> None:
+    client.note({"followed:1": "2", "followed:3": "4"})
+    client.note({"followed:5": "6"}, forget=["followed:1"])
+    assert client.state() == {"followed:3": "4", "followed:5": "6"}
+    assert [*client.scan(b"", b"")] == []
+
+
+def test_a_table_that_is_not_there_is_told(client: ThriftIndexClient) -> None:
+    missing = ThriftIndexClient(client._address, "no-such-table")
+    for ask in (lambda: missing.get(["a"]), lambda: missing.put({"a": HERE}, at_ms=1), missing.regions, missing.state):
+        with pytest.raises(IndexTableMissing, match="`no-such-table`"):
+            ask()
+
+
+def test_a_table_without_its_mark_answers_nothing(hbase_url: str) -> None:
+    """A key that is not there would be inserted: an answer that may not be whole is none."""
+    port = urlsplit(hbase_url).port or 0
+    with pytest.raises(IndexUnavailable, match="not the last, which is always there"):
+        ThriftIndexClient(address(port), made_table(port)).get(["a"])
+
+
+def test_a_row_of_somebody_else_is_named(client: ThriftIndexClient) -> None:
+    connection = happybase.Connection(client._address.host, client._address.port)
+    connection.table(client._name.decode()).put(b"foreign", {b"e:x": b"1", b"e:f": b"f"})
+    connection.close()
+    with pytest.raises(DamagedEntry, match="foreign"):
+        client.get(["foreign"])
+
+
+def test_a_thrift_server_and_a_region_server_that_are_killed_are_waited_for(tmp_path: Path) -> None:
+    with own_hbase(tmp_path, OWN_PORT, 1) as hbase:
+        client = ThriftIndexClient(address(OWN_PORT, patience_s=scaled(120)), made_table(OWN_PORT))
+        client.note({})
+        client.put({"a": HERE}, at_ms=1)
+        hbase.do("kill", "thrift")
+        impatient = ThriftIndexClient(address(OWN_PORT, patience_s=0.5), client._name.decode())
+        with pytest.raises(IndexUnavailable, match=f"127.0.0.1:{OWN_PORT}"):
+            impatient.get(["a"])
+        hbase.do("start-one", "thrift")
+        assert client.get(["a"]) == {"a": HERE}
+        assert client.get([STATE_ROW.decode("latin-1")]) == {}
