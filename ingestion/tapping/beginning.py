@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ingestion.capture.binlog_files import BinlogFiles, Place
@@ -104,6 +104,13 @@ def beginning(
         beyond = {topic: place for topic, place in beyond.items() if topic not in live or topic in stored.places}
     is_next_to_go = files.place_of(position.gtid) is Place.NEXT_TO_GO
     return Beginning(position, stops, PURGE_WARNING if is_next_to_go else "", beyond)
+
+
+def with_new(begun: Beginning, topics: Iterable[str], newest: str) -> Beginning:
+    """`topics` begin at `newest`, which was asked for after a look at their tables: what came before is their loads', and of tables as they may have been."""
+    place = TapPosition(newest)
+    beyond = dict.fromkeys(topics, place) if place.sequence > begun.position.sequence else {}
+    return replace(begun, places={**begun.places, **beyond})
 
 
 def _is_purged(server: str, gtid: str, files: BinlogFiles) -> bool:

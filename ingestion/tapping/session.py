@@ -33,12 +33,13 @@ from ingestion.tapping.beginning import (
     otherwise_hidden,
     table_name,
     waits_for_accounts,
+    with_new,
 )
 from ingestion.tapping.history import differences
 from ingestion.tapping.parts import TapParts
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
-from ingestion.tapping.tables import look_at_tables
+from ingestion.tapping.tables import look_at_plan
 
 logger = logging.getLogger(__name__)
 ACTOR = "tap"
@@ -207,15 +208,17 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     live = [topic for topic in live if topic not in others]
     begun = beginning(server, stored, look.files, live, places)
     stops |= begun.stops
-    tables = look_at_tables([each for each in plan if goes_on(each, stops)], look, versions)
+    tables = look_at_plan([each for each in plan if goes_on(each, stops)], look, versions)
     stops |= tables.stops
     captured = [each for each in plan if goes_on(each, stops)]
+    if new := [each.spec.topic for each in captured if not each.is_live]:
+        begun = with_new(begun, new, source_server.newest_gtid(look.url))
 
     keep_stored_counts(server, plan, None if stored is None else stored.counts, now=parts.clock())
     state = _state(server, begun, stored, plan, stops, {**tables.known, **arrived.known})
     writer.commit([], state.as_json())
     moving.finish(server, arrived, begun.position, parts)
-    _note_begun(server, captured, begun.position.gtid, now=parts.clock())
+    _note_begun(server, captured, begun, now=parts.clock())
     keep_stops(plan, stops, now=parts.clock())
 
     stream = _new_stream(server, captured, look, parts, begun.position.gtid)
@@ -328,14 +331,14 @@ def keep_stored_counts(
     source_hours.keep_counts(server, counts or {})
 
 
-def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str, *, now: datetime) -> None:
+def _note_begun(server: str, plan: Iterable[PlannedCapture], begun: Beginning, *, now: datetime) -> None:
     for planned in plan:
         if not planned.is_live:
             spec = planned.spec
             states.note_captured(
                 spec.topic,
                 spec.load,
-                since=since,
+                since=begun.places.get(spec.topic, begun.position).gtid,
                 table=table_name(server, planned),
                 columns=spec.hidden.as_json(),
                 now=now,

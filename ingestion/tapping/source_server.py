@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ingestion.capture.binlog.events import Row
 from ingestion.capture.binlog.table_map import TableMap
-from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files, read_start_before
+from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files, read_newest_gtid, read_start_before
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.snapshot.cell_chunks import CellReader
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
@@ -112,6 +112,12 @@ def read_files(url: str) -> BinlogFiles:
     """Raises ServerUnreachable."""
     with _connected(url) as connection:
         return read_binlog_files(connection)
+
+
+def newest_gtid(url: str) -> str:
+    """Raises ServerUnreachable."""
+    with _connected(url) as connection:
+        return read_newest_gtid(connection)
 
 
 def start_before(url: str, gtid: str) -> str:

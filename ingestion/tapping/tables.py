@@ -1,4 +1,4 @@
-"""What the tables are that a session captures: why one cannot be captured, and what those are that begin with it."""
+"""A look at the tables of a plan before its session begins: which cannot be captured, and what those are that begin with it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from ingestion.tapping.source_server import ServerLook, TableLook
 
 
 @dataclass(frozen=True)
-class Tables:
-    """By topic."""
+class TablesSeen:
+    """`stops`: by topic, why its table cannot be captured."""
 
     stops: dict[str, str] = field(default_factory=dict)
-    """Why its table cannot be captured."""
     known: dict[str, KnownTable] = field(default_factory=dict)
-    """Of those that begin: their loads read what is there now, and the next rows may come after another key."""
+    """By topic, of those that begin: their loads read what is there now, and later rows may belong to a table with another key."""
 
 
-def look_at_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: VersionsByTopic) -> Tables:
+def look_at_plan(plan: Sequence[PlannedCapture], look: ServerLook, versions: VersionsByTopic) -> TablesSeen:
     """Those that can be captured have a version of their schema after this, but for those that are captured already and whose account does not get
     through: what has become of their tables the log says."""
-    tables = Tables()
+    tables = TablesSeen()
     for url in (each for each in urls_of(plan) if each not in look.silent):
         of_url = [each for each in plan if each.url == url]
         seen = source_server.look_at_tables(url, [(each.spec.database, each.spec.table) for each in of_url])
@@ -48,7 +47,8 @@ def look_at_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: V
 def _rows_of(
     planned: PlannedCapture, table: TableLook, look: ServerLook, versions: VersionsByTopic
 ) -> CapturedRows | None:
-    """None: of a table that is captured already the next rows say what has become of it. Raises NotCaptured."""
+    """Registers the version of its schema, of cells by a sample of them. None: of a table that is captured already the next rows say what has become of
+    it. Raises NotCaptured."""
     spec = planned.spec
     problems = [*table.problems, *filter(None, [spec.hidden.shown_by(table.generated)])]
     if problems:

@@ -19,6 +19,7 @@ DAY = 24 * HOUR
 SHOWN, SUMMED = 2 * DAY, 7 * DAY
 WINDOWS = (("1 h", HOUR), ("24 h", DAY), ("7 d", SUMMED))
 _WIDTHS = (("s", 320), ("m", 640))
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,12 @@ class LagRow:
 
 @dataclass(frozen=True)
 class CopyLags:
-    """`charts`: of how long changes took; `count_charts`: of messages by hour, with those marked that do not add up. `counted`: messages in hours of the window that were compared with the log; `sourced`: those of hours in which the rows of the source were counted too. `differing`: hours
-    that do not add up: in `missing` of them the log does not match the source, in `unread` what the commits have read."""
+    """`charts`: of how long changes took; `count_charts`: of messages by hour, with those marked that do not add up.
+
+    `counted`: messages in hours of the window that were compared with the log; `sourced`: those of hours in which the rows of the source were counted too.
+    `differing`: hours that do not add up: in `missing` of them the log does not match the source, in `unread` what the commits have read. `named`: the newest of
+    them in words, and how many more there are.
+    """
 
     data_center: str
     rows: list[LagRow]
@@ -45,6 +50,7 @@ class CopyLags:
     differing: int
     missing: int
     unread: int
+    named: str
 
 
 def capture_lags(dataset: Dataset, *, now: datetime) -> list[CopyLags]:
@@ -72,6 +78,7 @@ def _lags(data_center: str, hours: list[CaptureHour], now: datetime) -> CopyLags
         differing=len(differing),
         missing=len(missing),
         unread=len(unread),
+        named=_named(differing, now),
     )
 
 
@@ -98,20 +105,35 @@ def _charts(lags: Mapping[datetime, LagCounts], now: datetime) -> list[svg.StepC
 def _count_charts(
     counts: Mapping[datetime, int], differing: Collection[datetime], now: datetime
 ) -> list[svg.StepChart]:
-    """Empty where no hour was counted."""
-    if not counts:
+    """Empty where no message was logged in any hour that was counted."""
+    if not any(counts.values()):
         return []
     starts, zone = _hours(SUMMED, now), timezone.get_current_timezone()
     marked = [place for place, start in enumerate(starts) if start in differing]
-    days = [(place, local) for place, start in enumerate(starts) if (local := start.astimezone(zone)).hour == 0]
-    ticks = [(place, words.day(local.date())) for place, local in days if place <= len(starts) - 24][::2]
+    days = [start.astimezone(zone).date() for start in starts]
+    begins = [place for place in range(1, len(days)) if days[place] != days[place - 1]]
+    ticks = [
+        (place, words.day(days[place])) for place in begins if place <= len(starts) - 24 and days[place].toordinal() % 2
+    ]
     slots = [counts.get(start) for start in starts]
-    return [svg.count_chart(slots, marked, ticks, words.number, width, name) for name, width in _WIDTHS]
+    return [svg.count_chart(slots, marked, ticks, _count, width, name) for name, width in _WIDTHS]
 
 
 def _hours(length: timedelta, now: datetime) -> list[datetime]:
     """The last ones, of which the newest is not over."""
     return [hour_at(now) - length + HOUR * number for number in range(1, length // HOUR + 1)]
+
+
+def _named(differing: Collection[datetime], now: datetime) -> str:
+    zone = timezone.get_current_timezone()
+    hours = [words.clock(start, zone=zone, now=now) for start in sorted(differing, reverse=True)]
+    more = f" and {len(hours) - _NAMED} more" if len(hours) > _NAMED else ""
+    return ", ".join(hours[:_NAMED]) + more
+
+
+def _count(value: float) -> str:
+    """Short enough to stand beside the chart."""
+    return f"{value / 1e6:,.0f} M" if value >= 10**7 else words.number(value)
 
 
 def _seconds(span: timedelta | None) -> float | None:

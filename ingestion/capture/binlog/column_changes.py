@@ -85,7 +85,7 @@ def _columns(clause: Words) -> Iterator[_Column]:
     clause.skip("IF", "NOT", "EXISTS")
     if verb == "ADD":
         added = clause.split() if clause.skip("(") else [clause]
-        yield from (_Column("", each.take().text, each) for each in added)
+        yield from (_Column("", each.take().text, each) for each in added if not _is_no_column(each))
         return
     old = clause.take().text
     if verb == "DROP":
@@ -106,8 +106,6 @@ _NO_COLUMNS = (
 
 
 def _is_no_column(clause: Words) -> bool:
-    return (
-        clause.peek() in _NO_COLUMNS
-        or clause.starts_with("PERIOD", "FOR")
-        or clause.starts_with("SYSTEM", "VERSIONING")
-    )
+    """`PERIOD` and `SYSTEM` may be names of columns."""
+    pairs = (("PERIOD", "FOR"), ("PERIOD", "IF"), ("SYSTEM", "VERSIONING"), ("VECTOR", "INDEX"))
+    return clause.peek() in _NO_COLUMNS or any(clause.starts_with(*pair) for pair in pairs)

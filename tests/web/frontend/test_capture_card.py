@@ -88,28 +88,26 @@ def test_how_long_changes_took_is_drawn_and_told(dataset: Dataset, page: Client)
     assert [each.count("M") for each in areas] == [3, 2], "how long changes took, and messages that were counted"
     assert "All 20 messages logged in the last 7 days are in commits" in text
     assert ('<td class="num">30</td>' in text, "2 min" in text) == (True, True)
+    assert ("Messages logged in each hour" in text, "Red:" in text, 'class="marked"' in text) == (True, False, False)
     CaptureHour.objects.filter(start=start - HOUR).update(source=10)
-    assert ("messages logged in each hour" in text.lower(), "Red:" in text, 'class="marked"' in text) == (
-        True,
-        False,
-        False,
-    )
     sourced = "are in commits; 10 were also counted at the source."
     assert sourced in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - HOUR).update(logged=11, read=11)
-    lacks = "In 1 hour of 7 days the changelog does not match the source."
+    lacks = "In 1 hour of 7 days (13:00) the changelog does not match the source."
     assert lacks in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - 2 * HOUR).update(read=9)
     CaptureHour.objects.filter(start=start - HOUR).update(read=12)
-    same = "In 2 hours of 7 days the changelog does not match the source, or what the commits have read."
+    same = "In 2 hours of 7 days (13:00, 12:00) the changelog does not match the source, or what the commits have read."
     assert same in page.get("/datasets/trips/ingestion").content.decode()
     CaptureHour.objects.filter(start=start - HOUR).update(read=11)
-    both = "In 2 hours of 7 days the changelog does not match the source, or what the commits have read."
+    both = "In 2 hours of 7 days (13:00, 12:00) the changelog does not match the source, or what the commits have read."
     assert both in page.get("/datasets/trips/ingestion").content.decode()
-    marked = re.findall(r'class="marked" d="([^"]*)"', page.get("/datasets/trips/ingestion").content.decode())
+    marked = re.findall(
+        r'bandfill" d="[^"]*"/><path class="marked" d="([^"]*)"', page.get("/datasets/trips/ingestion").content.decode()
+    )
     assert ([each.count("M") for each in marked], len({*marked})) == ([2, 2], 2), "both hours, in two widths"
     CaptureHour.objects.update(source=None)
-    read = "In 1 hour of 7 days the changelog does not match what the commits have read."
+    read = "In 1 hour of 7 days (12:00) the changelog does not match what the commits have read."
     assert read in page.get("/datasets/trips/ingestion").content.decode()
 
 

@@ -36,6 +36,8 @@ def changes(sql: str) -> list[tuple[str, str]]:
         ("ALTER TABLE t RENAME KEY i TO j, DROP PARTITION p, ADD PARTITION (PARTITION p VALUES LESS THAN (1))", []),
         ("ALTER TABLE t ADD period int, CHANGE system p int, DROP PERIOD", [("", "period"), ("system", "p"), ("PERIOD", "")]),
         ("ALTER TABLE t ADD PERIOD FOR SYSTEM_TIME (a, b), ADD SYSTEM VERSIONING, DROP SYSTEM VERSIONING, ALTER KEY k IGNORED", []),
+        ("ALTER TABLE t DROP PERIOD IF EXISTS FOR p, ADD PERIOD IF NOT EXISTS FOR q(a, b), ADD VECTOR INDEX v (e)", []),
+        ("ALTER TABLE t ADD (c int, KEY (c), CONSTRAINT x CHECK (c > 0), period int)", [("", "c"), ("", "period")]),
         ("SET STATEMENT lock_wait_timeout=1 FOR ALTER TABLE t RENAME COLUMN `select` TO `from`", [("select", "from")]),
         ("ALTER TABLE t /*M!100500 RENAME COLUMN a TO b */", [("a", "b")]),
         ("ALTER TABLE t CHANGE " + "a" * 64 + " " + "b" * 64 + " int", [("a" * 64, "b" * 64)]),
