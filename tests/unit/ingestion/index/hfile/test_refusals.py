@@ -103,7 +103,7 @@ def test_a_row_that_no_block_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_file_that_cannot_be(changed: dict[str, Any], message: str) -> None:
-    given = {"family": b"f", "qualifiers": [b"q"], "timestamp_ms": 0} | changed
+    given: dict[str, Any] = {"family": b"f", "qualifiers": [b"q"], "timestamp_ms": 0} | changed
     with pytest.raises(ValueError, match=message):
         HFileWriter(io.BytesIO(), **given)
 

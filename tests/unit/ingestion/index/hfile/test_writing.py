@@ -153,7 +153,7 @@ class _WriteOnly(io.BytesIO):
     def seek(self, *_: int) -> int:
         raise io.UnsupportedOperation("seek")
 
-    tell = seek  # type: ignore[assignment]
+    tell = seek
 
 
 def test_the_output_is_only_written_to_and_stays_open() -> None:
