@@ -33,7 +33,10 @@ class OwnHBase:
 
     def do(self, *what: str) -> str:
         """`start 2`, `kill region-server 1`: what the script said, which must have succeeded."""
-        environment = os.environ | {"LAKEHUB_TEST_SERVICES": str(self.folder), "LAKEHUB_TEST_HBASE_PORT": str(self.port)}
+        environment = os.environ | {
+            "LAKEHUB_TEST_SERVICES": str(self.folder),
+            "LAKEHUB_TEST_HBASE_PORT": str(self.port),
+        }
         script = [ROOT / "deploy/services/hbase", *what]
         with (self.folder / "said").open("w+") as said:  # not a pipe: the servers would hold it open
             subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=said)

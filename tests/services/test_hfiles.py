@@ -23,7 +23,18 @@ from tests.services.own_hbase import connect
 FAMILY, QUALIFIERS, WRITTEN_MS = b"f", (b"at", b"path"), 1_700_000_000_000
 SMALL_BLOCKS = BlockSizes(data=1_024, index=512, bloom_chunk=1_024)
 """So that few rows have an index of several levels and a Bloom filter of several chunks."""
-AWKWARD_KEYS = (b"\0", b"\0\0", b"a", b"a\0", b"a/f:at/1/Put", b"back\\x41slash", b"\x7f", b"\x80", b"\xff\xff", b"z" * 32_767)
+AWKWARD_KEYS = (
+    b"\0",
+    b"\0\0",
+    b"a",
+    b"a\0",
+    b"a/f:at/1/Put",
+    b"back\\x41slash",
+    b"\x7f",
+    b"\x80",
+    b"\xff\xff",
+    b"z" * 32_767,
+)
 BATCH = 1_000
 
 
@@ -35,9 +46,7 @@ def rows_to_write(count: int) -> dict[bytes, tuple[bytes, bytes]]:
 
 def write_hfile(file: Path, rows: dict[bytes, tuple[bytes, bytes]]) -> WrittenHFile:
     with file.open("wb") as out:
-        hfile = HFileWriter(
-            out, family=FAMILY, qualifiers=QUALIFIERS, timestamp_ms=WRITTEN_MS, sizes=SMALL_BLOCKS
-        )
+        hfile = HFileWriter(out, family=FAMILY, qualifiers=QUALIFIERS, timestamp_ms=WRITTEN_MS, sizes=SMALL_BLOCKS)
         keys = list(rows)
         for begin in range(0, len(keys), BATCH):
             batch = keys[begin : begin + BATCH]
