@@ -67,4 +67,4 @@ def _cell(line: str) -> tuple[bytes, bytes, bytes, int, bytes]:
 
 def _bytes(printed: str) -> bytes:
     """HBase writes bytes that are no visible ASCII, and backslashes, as `\\x1F`."""
-    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), printed.encode())
+    return _ESCAPED.sub(lambda escape: bytes.fromhex(escape[1].decode()), printed.encode())
