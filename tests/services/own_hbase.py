@@ -31,16 +31,14 @@ class OwnHBase:
     folder: Path
     port: int
 
-    def do(self, *what: str) -> str:
-        """`start 2`, `kill region-server 1`: what the script said, which must have succeeded."""
+    def do(self, *what: str) -> None:
+        """`start 2`, `kill region-server 1`. Raises where the script did not succeed."""
         environment = os.environ | {
             "LAKEHUB_TEST_SERVICES": str(self.folder),
             "LAKEHUB_TEST_HBASE_PORT": str(self.port),
         }
         script = [ROOT / "deploy/services/hbase", *what]
-        with (self.folder / "said").open("w+") as said:  # not a pipe: the servers would hold it open
-            subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=said)
-            return (said.seek(0), said.read())[1]
+        subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL)
 
 
 @contextmanager
@@ -58,8 +56,8 @@ def listeners_of_hbase(port: int) -> set[tuple[str, int]]:
     """(address, port) of all on which processes listen that were started with the Thrift server at this port."""
     listening = dict(_listening())
     at = {process: {listening[inode] for inode in _sockets(process) if inode in listening} for process in _processes()}
-    (folder,) = {_folder(process) for process, found in at.items() if port in {port for _, port in found}}
-    return {each for process, found in at.items() if _folder(process) == folder for each in found}
+    (folder,) = {_folder(process) for process, listeners in at.items() if port in {port for _, port in listeners}}
+    return {each for process, listeners in at.items() if _folder(process) == folder for each in listeners}
 
 
 def _processes() -> list[Path]:
