@@ -21,6 +21,11 @@ def put_right(*, now: datetime, back: timedelta) -> None:
     bring_back(BlockedInput.objects.all(), "retry_at", now=now)
     bring_back(LineageDay.objects.all(), "due_at", now=now)
     LineageDay.objects.filter(day__gt=now.date()).delete()
-    leases = (JobRun, "leased_until"), (CopyLease, "until"), (LineageDay, "leased_until"), (IndexAllowance, "leased_until")
+    leases = (
+        (JobRun, "leased_until"),
+        (CopyLease, "until"),
+        (LineageDay, "leased_until"),
+        (IndexAllowance, "leased_until"),
+    )
     for model, field in leases:
         shorten_leases(model._default_manager.all(), field, LEASE_DURATION)

@@ -47,7 +47,9 @@ class IndexShare(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(rows__gte=0, servers__gte=1, fraction__gte=0), name="index_share_counts"),
+            models.CheckConstraint(
+                condition=Q(rows__gte=0, servers__gte=1, fraction__gte=0), name="index_share_counts"
+            ),
             models.CheckConstraint(
                 condition=Q(fraction_by_hand=None) | Q(fraction_by_hand__gt=0), name="index_share_by_hand"
             ),
@@ -68,6 +70,8 @@ class IndexAllowance(models.Model):
     """What the job was told last. Where that is less, `fraction` follows with the next renewal: the job has slowed down by then."""
     leased_by = models.CharField(max_length=100)
     leased_until = models.DateTimeField()
+    asked_at = models.DateTimeField()
+    """When it asked for it first."""
 
     class Meta:
         constraints: ClassVar = [

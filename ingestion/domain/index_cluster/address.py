@@ -99,7 +99,8 @@ def _options(parts: SplitResult) -> dict[str, str]:
 
 def _quorum(text: str) -> tuple[HostPort, ...]:
     return tuple(
-        _host_port(part, QUORUM_PORT, f"ZooKeeper {number} of `quorum`") for number, part in enumerate(text.split(","), 1)
+        _host_port(part, QUORUM_PORT, f"ZooKeeper {number} of `quorum`")
+        for number, part in enumerate(text.split(","), 1)
     )
 
 
@@ -113,7 +114,9 @@ def _host_port(text: str, port: int, name: str) -> HostPort:
 def _staging(uri: str) -> str:
     try:
         parts = urlsplit(uri)
-        is_usable = parts.scheme in _STAGING_SCHEMES and parts.path.startswith("/") and not (parts.query or parts.fragment)
+        is_usable = (
+            parts.scheme in _STAGING_SCHEMES and parts.path.startswith("/") and not (parts.query or parts.fragment)
+        )
         has_place = bool(parts.netloc) or parts.scheme in ("file", "hdfs")
         is_usable = is_usable and has_place and "@" not in parts.netloc
     except ValueError:
