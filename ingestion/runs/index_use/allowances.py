@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Now
@@ -46,15 +46,15 @@ class Allowance:
     run: JobRun
     worker: str
     cluster: IndexCluster
-    told: int
+    _part: int
+    _renewed_at: float
     clock: Callable[[], float] = time.monotonic
-    _renewed_at: float = field(default=0.0, init=False)
 
     @property
     def parts(self) -> int:
         """Of WHOLE, that the job may use now. 0: it was lost, or could not be renewed for as long as it lasts: the job sends nothing."""
         lasts = LEASE_DURATION.total_seconds() - _MARGIN_S
-        return self.told if self.clock() < self._renewed_at + lasts else 0
+        return self._part if self.clock() < self._renewed_at + lasts else 0
 
     def renew(self) -> bool:
         """False: it was lost, and there is no room for it now. Raises the database's errors, after which `parts` holds until the lease would run out."""
@@ -62,10 +62,10 @@ class Allowance:
         with locked(self.cluster):
             # As long as it is there nobody was given it, also where it had run out.
             _own(self.run, self.worker).update(leased_until=lease_end(LEASE_DURATION))
-            told = _renewed_part(self.cluster, self.run, self.worker)
+            part = _renewed_part(self.cluster, self.run, self.worker)
             self.cluster.refresh_from_db()
-        self.told, self._renewed_at = told, asked_at
-        return told > 0
+        self._part, self._renewed_at = part, asked_at
+        return part > 0
 
     def release(self) -> None:
         release(self.run, self.worker)
@@ -98,9 +98,7 @@ def take(run: JobRun, worker: str, *, clock: Callable[[], float] = time.monotoni
         part = _first_part(cluster, run, worker)
     if isinstance(part, Crowded):
         return part
-    allowance = Allowance(run, worker, cluster, part, clock)
-    allowance._renewed_at = asked_at
-    return allowance
+    return Allowance(run, worker, cluster, part, asked_at, clock)
 
 
 def release(run: JobRun, worker: str) -> None:
@@ -160,10 +158,10 @@ def _renewed_part(cluster: IndexCluster, run: JobRun, worker: str) -> int:
     if own is None:
         return _part_again(cluster, run, worker)
     before, part = own.told_fraction, own.share.fraction // own.share.allowances.count()
-    told = part if part <= before else max(before, min(part, _room(cluster, run, own.share)))
+    present = part if part <= before else max(before, min(part, _room(cluster, run, own.share)))
     # What it was told before counts until the next renewal: so long it may take the job to slow down.
-    _own(run, worker).update(told_fraction=told, fraction=max(before, told))
-    return told
+    _own(run, worker).update(told_fraction=present, fraction=max(before, present))
+    return present
 
 
 def _part_again(cluster: IndexCluster, run: JobRun, worker: str) -> int:

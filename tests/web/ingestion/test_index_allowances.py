@@ -60,17 +60,17 @@ def lapse(run: JobRun) -> None:
 def test_a_job_alone_has_its_datasets_fraction_and_the_second_one_half_when_the_first_has_slowed_down(
     flights: DatasetCopy,
 ) -> None:
-    one, two = job(flights), job(flights, JobKind.DELETE)
-    first = taken(one)
+    backfill, deleting = job(flights), job(flights, JobKind.DELETE)
+    first = taken(backfill)
     assert (first.parts, first.cluster.qps_per_server) == (WHOLE, 6_000)
-    assert waits(two) == (
+    assert waits(deleting) == (
         "waits for the index cluster `main`: its part is 50%, and other jobs leave 0% until they have slowed down"
     )
     assert first.renew()
     assert (first.parts, counted()) == (HALF, [WHOLE, 0]), "told, and still counted whole"
-    waits(two)
+    waits(deleting)
     assert first.renew()
-    second = taken(two)
+    second = taken(deleting)
     assert (first.parts, second.parts, counted()) == (HALF, HALF, [HALF, HALF])
     second.release()
     first.renew()
@@ -92,16 +92,16 @@ def test_a_job_of_a_new_dataset_waits_for_room_in_the_cluster(flights: DatasetCo
 def test_a_fraction_that_grows_is_taken_as_far_as_others_have_given_back(flights: DatasetCopy) -> None:
     planes = indexed("planes")
     recompute_all()
-    one, two = taken(job(flights)), taken(job(planes))
+    smaller, larger = taken(job(flights)), taken(job(planes))
     set_fraction(flights, WHOLE // 10, actor="ana", now=NOW)
-    two.renew()
-    assert (two.parts, sum(counted())) == (HALF, WHOLE), "flights does not know yet"
-    one.renew()
-    two.renew()
-    assert (one.parts, two.parts) == (WHOLE // 10, HALF)
-    one.renew()
-    two.renew()
-    assert (one.parts, two.parts, sum(counted())) == (WHOLE // 10, WHOLE * 9 // 10, WHOLE)
+    larger.renew()
+    assert (larger.parts, sum(counted())) == (HALF, WHOLE), "flights does not know yet"
+    smaller.renew()
+    larger.renew()
+    assert (smaller.parts, larger.parts) == (WHOLE // 10, HALF)
+    smaller.renew()
+    larger.renew()
+    assert (smaller.parts, larger.parts, sum(counted())) == (WHOLE // 10, WHOLE * 9 // 10, WHOLE)
 
 
 def test_a_dead_job_gives_its_part_back_when_its_lease_runs_out(flights: DatasetCopy) -> None:
