@@ -13,6 +13,7 @@ from ingestion.following.handovers import HandedOver
 from ingestion.lake import commits
 from ingestion.models import JobRun
 from ingestion.runs import blocked_inputs, job_runs, leases
+from ingestion.runs.index_use.allowances import Allowance, allowance_of
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.leases import CopyWriteLease
 from ingestion.runs.run_worker import Worker
@@ -37,7 +38,7 @@ def run_batch(
     run: JobRun, worker: Worker, *, keep_held: Callable[[], None]
 ) -> JobReport | NotRun | Crowded | HandedOver:
     """`keep_held` is called again and again meanwhile: it renews what the worker holds besides. Raises Refused where the feed names
-    an input that is not there, and what a timeline raises that cannot be read."""
+    an input that is not there, or there is no index cluster, and what a timeline raises that cannot be read."""
     before = handovers.newest_of(run.copy)
     if before is not None and handovers.is_under_way(before):
         return HandedOver(before.pk)
@@ -48,7 +49,7 @@ def run_batch(
     if not (leases.may_share(run.copy) and leases.is_free(run.copy)):
         return NotRun.LEASED  # others that the worker follows do not wait for it
     with source_limits.place_of(run, worker.name) as crowded:
-        report = crowded or _run_in_place(run, worker, keep_held)
+        report = crowded or _run_paced(run, worker, keep_held)
     if isinstance(report, JobReport) and handovers.is_too_long(run, report):
         logger.warning("A batch of %s is handed over: %s", run.copy, report.error)
         return _hand_over(run, worker)
@@ -61,12 +62,22 @@ def _hand_over(run: JobRun, worker: Worker) -> HandedOver | NotRun:
     return handovers.hand_over(run, now=worker.clock()) or NotRun.LEASED
 
 
-def _run_in_place(run: JobRun, worker: Worker, keep_held: Callable[[], None]) -> JobReport | NotRun:
+def _run_paced(run: JobRun, worker: Worker, keep_held: Callable[[], None]) -> JobReport | NotRun | Crowded:
+    """With its part of the index cluster, where its dataset has one."""
+    with allowance_of(run, worker.name) as allowance:
+        if isinstance(allowance, Crowded):
+            return allowance
+        return _run_in_place(run, worker, keep_held, allowance)
+
+
+def _run_in_place(
+    run: JobRun, worker: Worker, keep_held: Callable[[], None], allowance: Allowance | None
+) -> JobReport | NotRun:
     lease = leases.lease_of_run(run, worker.name)
     try:
         if not _is_still_there(run, worker):
             return NotRun.GONE
-        with keep_renewed(partial(_renew, run.copy, lease, keep_held), every=leases.LEASE_DURATION / 4):
+        with keep_renewed(partial(_renew, run.copy, lease, allowance, keep_held), every=leases.LEASE_DURATION / 4):
             report = _launch(run, worker, lease)
         # Whatever the report says: the timeline is true.
         commits.record_new_commits(run.copy, now=worker.clock())
@@ -102,7 +113,11 @@ def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease) -> JobReport:
         return JobReport(run_id=spec.run_id, status=FAILED, error=error)
 
 
-def _renew(copy: DatasetCopy, lease: CopyWriteLease, keep_held: Callable[[], None]) -> None:
+def _renew(
+    copy: DatasetCopy, lease: CopyWriteLease, allowance: Allowance | None, keep_held: Callable[[], None]
+) -> None:
     keep_held()
+    if allowance is not None:
+        allowance.renew()
     if not lease.renew():
         logger.warning("%s has lost its lease: the table's fence keeps its batch from doing harm", copy)

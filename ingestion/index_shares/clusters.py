@@ -42,7 +42,8 @@ def add_cluster(
             f"The data center {data_center} has the index cluster `{other}` already, and has one at most. Change the address of that one.",
         )
     problems.raise_if_any()
-    assert center is not None and address is not None  # a missing one is a problem
+    assert center is not None  # a missing one is a problem
+    assert address is not None
     cluster = IndexCluster(name=name, data_center=center, url=url)
     with transaction.atomic():
         save_validated(cluster)

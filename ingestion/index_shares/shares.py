@@ -36,8 +36,9 @@ _WHOLE_TABLE = "insert_overwrite_table"
 def is_in_cluster(copy: DatasetCopy) -> bool:
     """Whether jobs look its keys up in a cluster. Append-only datasets look none up."""
     dataset, feed = copy.dataset, copy.dataset.feed_or_none
-    is_looked_up = dataset.kind != DatasetKind.APPEND_ONLY or has_changelog(dataset)
-    return feed is not None and feed.options.get("index") == HBASE and is_looked_up
+    if feed is None or feed.options.get("index") != HBASE:
+        return False
+    return dataset.kind != DatasetKind.APPEND_ONLY or has_changelog(dataset)
 
 
 def recompute_all() -> int:
@@ -137,8 +138,11 @@ def _write_fractions(shares: Mapping[int, IndexShare]) -> int:
 
 
 def _check_fraction(share: IndexShare, parts: int) -> None:
-    others = IndexShare.objects.filter(cluster=share.cluster, fraction_by_hand__isnull=False)
-    by_hand = dict(others.values_list("pk", "fraction_by_hand"))
+    by_hand = {
+        other.pk: other.fraction_by_hand
+        for other in IndexShare.objects.filter(cluster=share.cluster)
+        if other.fraction_by_hand is not None
+    }
     if parts < LEAST_BY_HAND:
         raise Refused(f"The fraction {as_percent(parts)} is too small: set {as_percent(LEAST_BY_HAND)} or more.")
     try:

@@ -70,6 +70,8 @@ class IndexAllowance(models.Model):
     """What the job was told last. Where that is less, `fraction` follows with the next renewal: the job has slowed down by then."""
     leased_by = models.CharField(max_length=100)
     leased_until = models.DateTimeField()
+    asked_at = models.DateTimeField()
+    """When it asked for it first."""
 
     class Meta:
         constraints: ClassVar = [

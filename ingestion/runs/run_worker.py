@@ -17,6 +17,8 @@ from ingestion.models import JobKind, JobRun, JobState
 from ingestion.ports import InputGate
 from ingestion.runs import blocked_inputs, job_runs, leases
 from ingestion.runs.copy_lag import has_table
+from ingestion.runs.index_use import allowances
+from ingestion.runs.index_use.allowances import Allowance, NoIndexCluster, allowance_of
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.leases import CopyWriteLease
 from ingestion.runs.source_use import source_limits
@@ -63,8 +65,21 @@ def _run_claimed(run: JobRun, worker: Worker) -> JobRun:
     if not (_is_blocked(run, worker) or _is_too_early(run, worker)):
         with source_limits.place_of(run, worker.name) as crowded:
             if crowded is None:
-                return _run_in_place(run, worker)
+                return _run_paced(run, worker)
             _postpone_crowded(run, worker, crowded)
+    return run
+
+
+def _run_paced(run: JobRun, worker: Worker) -> JobRun:
+    """With its part of the index cluster, where its dataset has one."""
+    try:
+        with allowance_of(run, worker.name) as allowance:
+            if not isinstance(allowance, Crowded):
+                return _run_in_place(run, worker, allowance)
+            _postpone_crowded(run, worker, allowance)
+    except NoIndexCluster as problem:
+        report = JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
+        job_runs.finish_run(run, report, worker.name, now=worker.clock(), jitter=worker.draw_jitter())
     return run
 
 
@@ -83,7 +98,7 @@ def _is_too_early(run: JobRun, worker: Worker) -> bool:
 
 
 def _postpone_crowded(run: JobRun, worker: Worker, crowded: Crowded) -> None:
-    """It waits for its source, at most as long as it may take to run."""
+    """It waits for its source or its index, at most as long as it may take to run."""
     now = worker.clock()
     options = effective_options(run.copy.dataset.feed.options)
     error = crowded.error_after(timedelta(seconds=float(options["deadline_s"])))
@@ -91,11 +106,12 @@ def _postpone_crowded(run: JobRun, worker: Worker, crowded: Crowded) -> None:
         job_runs.postpone_run(run, worker.name, to=now + source_limits.RETRY_AFTER, why=crowded.why)
         return
     source_limits.release_place(run, worker.name)
+    allowances.release(run, worker.name)
     report = JobReport(run_id=str(run.key), status=FAILED, error=error)
     job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())
 
 
-def _run_in_place(run: JobRun, worker: Worker) -> JobRun:
+def _run_in_place(run: JobRun, worker: Worker, allowance: Allowance | None) -> JobRun:
     lease, is_alone = leases.lease_of_run(run, worker.name), run.kind in EXCLUSIVE_KINDS
     if not (lease.try_acquire() if is_alone else leases.may_share(run.copy)):
         job_runs.postpone_run(
@@ -106,7 +122,7 @@ def _run_in_place(run: JobRun, worker: Worker) -> JobRun:
         if not _is_still_wanted(run, worker):
             return run
         with (
-            keep_renewed(partial(_renew_leases, run, worker.name, lease), every=leases.LEASE_DURATION / 4),
+            keep_renewed(partial(_renew_leases, run, worker.name, lease, allowance), every=leases.LEASE_DURATION / 4),
             keep_renewed(partial(_tell_progress, run, worker), every=PROGRESS_INTERVAL),
         ):
             report = _launch(run, worker, None if is_alone else lease)
@@ -188,8 +204,10 @@ def _failed_report(run: JobRun, problem: Exception, failure: str) -> JobReport:
     )
 
 
-def _renew_leases(run: JobRun, worker: str, lease: CopyWriteLease) -> None:
+def _renew_leases(run: JobRun, worker: str, lease: CopyWriteLease, allowance: Allowance | None) -> None:
     source_limits.renew_places(worker)
+    if allowance is not None:
+        allowance.renew()
     if not (job_runs.renew_lease(run, worker) and lease.renew()):
         logger.warning("Run %s of %s has lost its lease: the table's fence keeps it from doing harm", run.pk, run.copy)
 

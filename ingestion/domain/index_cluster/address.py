@@ -33,7 +33,7 @@ class HostPort:
 
 @dataclass(frozen=True)
 class ClusterAddress:
-    """`thrift`: where gets and puts go. `quorum`: the ZooKeepers, for clients in Java. `staging`: the URI of a folder that region servers read HFiles from."""
+    """`thrift`: where gets and puts go. `quorum`: the servers of ZooKeeper, for clients in Java. `staging`: the URI of a folder that region servers read HFiles from."""
 
     thrift: HostPort
     quorum: tuple[HostPort, ...]

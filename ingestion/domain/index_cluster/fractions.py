@@ -75,7 +75,7 @@ def as_percent(parts: int) -> str:
 
 def weighed_rows(rows: int) -> int:
     """With two digits, so that not each commit changes the fractions of all tables: 1,234,567 counts as 1,200,000."""
-    scale = 10 ** max(0, len(str(rows)) - 2)
+    scale = int("1" + "0" * (len(str(rows)) - 2))
     return rows // scale * scale
 
 

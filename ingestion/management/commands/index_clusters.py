@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         fraction.add_argument("--data-center", default="", help="may be left out where the dataset has one copy")
 
     def handle(self, *, action: str, **options: Any) -> None:
-        acts = {
+        acts: dict[str, Callable[..., None]] = {
             "list": self._list,
             "add": self._add,
             "move": self._move,
@@ -66,13 +66,13 @@ class Command(BaseCommand):
             self.stdout.write("There is no index cluster. Add one with `manage.py index_clusters add`.")
 
     def _add(self, *, name: str, data_center: str, url_from: str, **_: Any) -> None:
-        source = {"url": _url(url_from), "actor": _ACTOR, "now": wiring.clock.now(), "by_operator": True}
-        cluster = clusters.add_cluster(name=name, data_center=data_center, **source)
+        by: dict[str, Any] = {"actor": _ACTOR, "now": wiring.clock.now(), "by_operator": True}
+        cluster = clusters.add_cluster(name=name, data_center=data_center, url=_url(url_from), **by)
         self.stdout.write(f"Index cluster {cluster} of {data_center}. Benchmark it, or set its QPS with set-qps.")
 
     def _move(self, *, name: str, url_from: str, **_: Any) -> None:
-        source = {"actor": _ACTOR, "now": wiring.clock.now(), "by_operator": True}
-        cluster = clusters.change_address(clusters.find_cluster(name), _url(url_from), **source)
+        by: dict[str, Any] = {"actor": _ACTOR, "now": wiring.clock.now(), "by_operator": True}
+        cluster = clusters.change_address(clusters.find_cluster(name), _url(url_from), **by)
         self.stdout.writelines(_as_lines(cluster))
 
     def _set_qps(self, *, name: str, qps: int, **_: Any) -> None:
@@ -140,5 +140,5 @@ def _as_lines(cluster: IndexCluster) -> Iterator[str]:
 
 
 def _shares_of(cluster: IndexCluster) -> list[IndexShare]:
-    shares = IndexShare.objects.filter(cluster=cluster).select_related("copy__dataset", "copy__data_center")
-    return [*shares.order_by("-fraction", "copy__dataset__name")]
+    known = IndexShare.objects.filter(cluster=cluster).select_related("copy__dataset", "copy__data_center")
+    return [*known.order_by("-fraction", "copy__dataset__name")]

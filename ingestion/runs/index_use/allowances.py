@@ -7,10 +7,11 @@ nothing, and its part is free when its lease runs out; on the same host as soon 
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Now
@@ -19,9 +20,14 @@ from ingestion.domain.index_cluster.fractions import WHOLE, as_percent
 from ingestion.index_shares.shares import HBASE, is_in_cluster, locked, recompute
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.leases import LEASE_DURATION, lease_end
+from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded
 from lakehub.kernel.errors import Refused
 
-RETRY_AFTER = timedelta(seconds=5)
+_MORE_ROOM = (
+    "Give the dataset a larger fraction with `manage.py index_clusters set-fraction`, or run fewer of its jobs at once."
+)
+logger = logging.getLogger(__name__)
+
 UNPACED_KINDS = (JobKind.BOOTSTRAP, JobKind.REBUILD_INDEX, JobKind.DROP, JobKind.SET_POSITION)
 """They load whole files of entries into the cluster, drop the table there, or leave it alone: no request is sent for a key."""
 _AT_WORK = (JobState.QUEUED, JobState.RUNNING)
@@ -29,11 +35,8 @@ _MARGIN_S = 5.0
 """Between the moment up to which a job uses what it has not been able to renew, and the one at which others may take it: it is told a few seconds late."""
 
 
-@dataclass(frozen=True)
-class NoRoom:
-    """Others use the cluster up until they have slowed down. To be asked again after RETRY_AFTER."""
-
-    why: str
+class NoIndexCluster(Refused):
+    """The data center of the copy has no cluster, or one that was not benchmarked."""
 
 
 @dataclass
@@ -43,30 +46,26 @@ class Allowance:
     run: JobRun
     worker: str
     cluster: IndexCluster
-    told: int
+    _part: int
+    _renewed_at: float
     clock: Callable[[], float] = time.monotonic
-    _renewed_at: float = field(default=0.0, init=False)
 
     @property
     def parts(self) -> int:
         """Of WHOLE, that the job may use now. 0: it was lost, or could not be renewed for as long as it lasts: the job sends nothing."""
         lasts = LEASE_DURATION.total_seconds() - _MARGIN_S
-        return self.told if self.clock() < self._renewed_at + lasts else 0
+        return self._part if self.clock() < self._renewed_at + lasts else 0
 
     def renew(self) -> bool:
-        """False: it was lost. Raises the database's errors, after which `parts` holds until the lease would run out."""
+        """False: it was lost, and there is no room for it now. Raises the database's errors, after which `parts` holds until the lease would run out."""
         asked_at = self.clock()
         with locked(self.cluster):
-            _drop_lapsed(self.cluster)
-            own = _own(self.run, self.worker).select_related("share").first()
-            told = 0 if own is None else _next_part(self.cluster, own)
-            if own is not None:
-                # What it was told before counts until the next renewal: so long it may take the job to slow down.
-                taken = {"told_fraction": told, "fraction": max(own.told_fraction, told)}
-                _own(self.run, self.worker).update(**taken, leased_until=lease_end(LEASE_DURATION))
-                self.cluster.refresh_from_db()
-        self.told, self._renewed_at = told, asked_at
-        return told > 0
+            # As long as it is there nobody was given it, also where it had run out.
+            _own(self.run, self.worker).update(leased_until=lease_end(LEASE_DURATION))
+            part = _renewed_part(self.cluster, self.run, self.worker)
+            self.cluster.refresh_from_db()
+        self._part, self._renewed_at = part, asked_at
+        return part > 0
 
     def release(self) -> None:
         release(self.run, self.worker)
@@ -76,28 +75,30 @@ def needs_allowance(run: JobRun) -> bool:
     return run.kind not in UNPACED_KINDS and is_in_cluster(run.copy)
 
 
-def take(run: JobRun, worker: str, *, clock: Callable[[], float] = time.monotonic) -> Allowance | NoRoom | None:
-    """None: its jobs send no requests to a cluster. Whoever has no room keeps its place among the jobs that split the fraction, while it asks again.
+@contextmanager
+def allowance_of(run: JobRun, worker: str) -> Iterator[Allowance | Crowded | None]:
+    """As `take` says; what it has is given back when the block ends."""
+    allowance = take(run, worker)
+    try:
+        yield allowance
+    finally:
+        if isinstance(allowance, Allowance):
+            allowance.release()
 
-    Raises Refused where the data center of the copy has no cluster, or one that was not benchmarked.
+
+def take(run: JobRun, worker: str, *, clock: Callable[[], float] = time.monotonic) -> Allowance | Crowded | None:
+    """None: its jobs send no requests to a cluster. Whoever finds no room keeps its place among the jobs that split the fraction, while it asks again.
+
+    Raises NoIndexCluster where the data center of the copy has no cluster, or one that was not benchmarked.
     """
     if not needs_allowance(run):
         return None
-    asked_at = clock()
-    cluster = _cluster_of(run)
+    asked_at, cluster = clock(), _cluster_of(run)
     with locked(cluster):
-        _drop_lapsed(cluster)
-        share = _share_of(run, cluster)
-        if not _has_place(run, share, worker):
-            return NoRoom(f"waits for the index cluster `{cluster}`: another worker holds the part of this run")
-        part = share.fraction // share.allowances.count()
-        room = _room(cluster, run, share)
-        if not 0 < part <= room:
-            return _no_room(cluster, part, room)
-        _own(run, worker).update(fraction=part, told_fraction=part)
-    allowance = Allowance(run, worker, cluster, part, clock)
-    allowance._renewed_at = asked_at
-    return allowance
+        part = _first_part(cluster, run, worker)
+    if isinstance(part, Crowded):
+        return part
+    return Allowance(run, worker, cluster, part, asked_at, clock)
 
 
 def release(run: JobRun, worker: str) -> None:
@@ -109,12 +110,12 @@ def _cluster_of(run: JobRun) -> IndexCluster:
     center = run.copy.data_center
     cluster = IndexCluster.objects.filter(data_center=center).first()
     if cluster is None:
-        raise Refused(
+        raise NoIndexCluster(
             f"The index of `{run.copy.dataset.name}` is `{HBASE}`, and the data center {center} has no index cluster. Add it with "
             f"`manage.py index_clusters add NAME --data-center {center}`, or choose another index for the dataset."
         )
     if cluster.qps_per_server is None:
-        raise Refused(
+        raise NoIndexCluster(
             f"The index cluster `{cluster}` was not benchmarked, so it is not known how many requests a second its servers answer. "
             f"Set it with `manage.py index_clusters set-qps {cluster} QPS`."
         )
@@ -128,22 +129,48 @@ def _share_of(run: JobRun, cluster: IndexCluster) -> IndexShare:
         recompute(cluster)
         share = IndexShare.objects.filter(copy=run.copy_id).first()
     if share is None:
-        raise Refused(f"`{run.copy}` was taken from the index cluster `{cluster}` before its job began.")
+        raise NoIndexCluster(f"`{run.copy}` was taken from the index cluster `{cluster}` before its job began.")
     return share
 
 
-def _has_place(run: JobRun, share: IndexShare, worker: str) -> bool:
-    """Among the jobs that split the fraction. False: another worker is still counted for this run, with what its job may still send."""
+def _first_part(cluster: IndexCluster, run: JobRun, worker: str) -> int | Crowded:
+    """All of its part, or nothing: it may be that another worker is still counted for this run, with what its job may still send."""
+    _drop_lapsed(cluster)
+    share = _share_of(run, cluster)
     lease = {"leased_by": worker, "leased_until": lease_end(LEASE_DURATION)}
-    IndexAllowance.objects.get_or_create(run=run, defaults={"share": share, **lease})
+    IndexAllowance.objects.get_or_create(run=run, defaults={"share": share, "asked_at": Now(), **lease})
     is_own = Q(leased_by=worker) | Q(fraction=0)
-    return bool(IndexAllowance.objects.filter(is_own, run=run).update(share=share, **lease))
+    if not IndexAllowance.objects.filter(is_own, run=run).update(share=share, **lease):
+        return _crowded(run, f"waits for the index cluster `{cluster}`: another worker holds the part of this run")
+    part, room = share.fraction // share.allowances.count(), _room(cluster, run, share)
+    if not 0 < part <= room:
+        left = as_percent(max(0, room))
+        why = f"waits for the index cluster `{cluster}`: its part is {as_percent(part)}, and other jobs leave {left} until they have slowed down"
+        return _crowded(run, why)
+    _own(run, worker).update(fraction=part, told_fraction=part)
+    return part
 
 
-def _next_part(cluster: IndexCluster, own: IndexAllowance) -> int:
-    """What a job that works is told: less at once, more as far as there is room."""
+def _renewed_part(cluster: IndexCluster, run: JobRun, worker: str) -> int:
+    """What a job that works is told: less at once, more as far as there is room. One that lost its part begins anew, with 0 until there is room."""
+    _drop_lapsed(cluster)
+    own = _own(run, worker).filter(fraction__gt=0).select_related("share").first()
+    if own is None:
+        return _part_again(cluster, run, worker)
     before, part = own.told_fraction, own.share.fraction // own.share.allowances.count()
-    return part if part <= before else max(before, min(part, _room(cluster, own.run, own.share)))
+    present = part if part <= before else max(before, min(part, _room(cluster, run, own.share)))
+    # What it was told before counts until the next renewal: so long it may take the job to slow down.
+    _own(run, worker).update(told_fraction=present, fraction=max(before, present))
+    return present
+
+
+def _part_again(cluster: IndexCluster, run: JobRun, worker: str) -> int:
+    try:
+        part = _first_part(cluster, run, worker)
+    except NoIndexCluster as problem:
+        logger.warning("%s has lost its part of an index cluster: %s", run, problem)
+        return 0
+    return 0 if isinstance(part, Crowded) else part
 
 
 def _room(cluster: IndexCluster, run: JobRun, share: IndexShare) -> int:
@@ -166,7 +193,6 @@ def _own(run: JobRun, worker: str) -> QuerySet[IndexAllowance]:
     return IndexAllowance.objects.filter(run=run, leased_by=worker)
 
 
-def _no_room(cluster: IndexCluster, part: int, room: int) -> NoRoom:
-    return NoRoom(
-        f"waits for the index cluster `{cluster}`: its part is {as_percent(part)}, and other jobs leave {as_percent(max(0, room))} until they have slowed down"
-    )
+def _crowded(run: JobRun, why: str) -> Crowded:
+    own = IndexAllowance.objects.annotate(now=Now()).get(run=run)
+    return Crowded(why, own.now - own.asked_at, RETRY_AFTER, _MORE_ROOM)

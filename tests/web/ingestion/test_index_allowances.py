@@ -12,13 +12,17 @@ from ingestion.domain.index_cluster.fractions import WHOLE
 from ingestion.index_shares.clusters import note_benchmark
 from ingestion.index_shares.shares import recompute_all, set_fraction
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
-from ingestion.runs import leases
-from ingestion.runs.index_use.allowances import Allowance, NoRoom, take
+from ingestion.runs import leases, run_worker
+from ingestion.runs.index_use.allowances import Allowance, take
+from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded
+from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
 from lakehub.catalog.models import DatasetCopy, DatasetKind
 from lakehub.kernel.errors import Refused
-from tests.factories import NOW
+from tests import factories as given
+from tests.factories import HOUR, NOW
 from tests.index_jobs import cluster, indexed, job, uses_another_index
 from tests.processes_at_once import SETS_UP_JOBS, TAKES_ALLOWANCES, run_script, work_at_once
+from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 HALF = WHOLE // 2
 
@@ -41,7 +45,7 @@ def taken(run: JobRun, worker: str = "host:1:a") -> Allowance:
 
 def waits(run: JobRun, worker: str = "host:1:a") -> str:
     no_room = take(run, worker)
-    assert isinstance(no_room, NoRoom)
+    assert isinstance(no_room, Crowded)
     return no_room.why
 
 
@@ -56,17 +60,17 @@ def lapse(run: JobRun) -> None:
 def test_a_job_alone_has_its_datasets_fraction_and_the_second_one_half_when_the_first_has_slowed_down(
     flights: DatasetCopy,
 ) -> None:
-    one, two = job(flights), job(flights, JobKind.DELETE)
-    first = taken(one)
+    backfill, deleting = job(flights), job(flights, JobKind.DELETE)
+    first = taken(backfill)
     assert (first.parts, first.cluster.qps_per_server) == (WHOLE, 6_000)
-    assert waits(two) == (
+    assert waits(deleting) == (
         "waits for the index cluster `main`: its part is 50%, and other jobs leave 0% until they have slowed down"
     )
     assert first.renew()
     assert (first.parts, counted()) == (HALF, [WHOLE, 0]), "told, and still counted whole"
-    waits(two)
+    waits(deleting)
     assert first.renew()
-    second = taken(two)
+    second = taken(deleting)
     assert (first.parts, second.parts, counted()) == (HALF, HALF, [HALF, HALF])
     second.release()
     first.renew()
@@ -88,16 +92,16 @@ def test_a_job_of_a_new_dataset_waits_for_room_in_the_cluster(flights: DatasetCo
 def test_a_fraction_that_grows_is_taken_as_far_as_others_have_given_back(flights: DatasetCopy) -> None:
     planes = indexed("planes")
     recompute_all()
-    one, two = taken(job(flights)), taken(job(planes))
+    smaller, larger = taken(job(flights)), taken(job(planes))
     set_fraction(flights, WHOLE // 10, actor="ana", now=NOW)
-    two.renew()
-    assert (two.parts, sum(counted())) == (HALF, WHOLE), "flights does not know yet"
-    one.renew()
-    two.renew()
-    assert (one.parts, two.parts) == (WHOLE // 10, HALF)
-    one.renew()
-    two.renew()
-    assert (one.parts, two.parts, sum(counted())) == (WHOLE // 10, WHOLE * 9 // 10, WHOLE)
+    larger.renew()
+    assert (larger.parts, sum(counted())) == (HALF, WHOLE), "flights does not know yet"
+    smaller.renew()
+    larger.renew()
+    assert (smaller.parts, larger.parts) == (WHOLE // 10, HALF)
+    smaller.renew()
+    larger.renew()
+    assert (smaller.parts, larger.parts, sum(counted())) == (WHOLE // 10, WHOLE * 9 // 10, WHOLE)
 
 
 def test_a_dead_job_gives_its_part_back_when_its_lease_runs_out(flights: DatasetCopy) -> None:
@@ -144,6 +148,35 @@ def test_a_job_that_waits_and_asks_no_more_holds_nothing_up(flights: DatasetCopy
     assert first.parts == WHOLE
 
 
+def test_a_job_whose_lease_ran_out_goes_on_unless_another_was_given_its_part(flights: DatasetCopy) -> None:
+    """As after an hour without the database."""
+    run, other = job(flights), job(flights, JobKind.DELETE)
+    allowance = taken(run)
+    lapse(run)
+    assert allowance.renew()
+    assert allowance.parts == WHOLE, "nobody has asked meanwhile"
+    lapse(run)
+    second = taken(other)
+    assert not allowance.renew()
+    assert allowance.parts == 0
+    second.renew()
+    second.renew()
+    assert allowance.renew()
+    assert (allowance.parts, second.parts, counted()) == (HALF, HALF, [HALF, HALF])
+
+
+def test_whoever_waits_for_too_long_is_told_what_to_do(flights: DatasetCopy) -> None:
+    taken(job(flights))
+    waiting = job(flights, JobKind.DELETE)
+    waits(waiting)
+    IndexAllowance.objects.filter(run=waiting).update(asked_at=F("asked_at") - HOUR)
+    crowded = take(waiting, "host:1:a")
+    assert isinstance(crowded, Crowded)
+    assert crowded.error_after(2 * HOUR) is None
+    assert "has waited for 1:00:0" in (crowded.error_after(HOUR) or "")
+    assert "`manage.py index_clusters set-fraction`" in (crowded.error_after(HOUR) or "")
+
+
 def test_what_cannot_be_renewed_is_used_no_longer_than_the_lease(flights: DatasetCopy) -> None:
     """By the clock of the process, as the database does not answer: others may have it then."""
     at = [100.0]
@@ -180,10 +213,12 @@ def test_other_indexes_and_append_only_datasets_need_none(flights: DatasetCopy) 
 @pytest.mark.django_db
 def test_a_cluster_that_is_not_there_or_not_benchmarked_is_refused_with_the_remedy() -> None:
     run = job(indexed("flights"))
-    with pytest.raises(Refused, match="data center dc1 has no index cluster. Add it with `manage.py index_clusters add"):
+    with pytest.raises(
+        Refused, match=r"data center dc1 has no index cluster. Add it with `manage.py index_clusters add"
+    ):
         take(run, "host:1:a")
     cluster(qps=None)
-    with pytest.raises(Refused, match="`main` was not benchmarked.* `manage.py index_clusters set-qps main QPS`"):
+    with pytest.raises(Refused, match=r"`main` was not benchmarked.* `manage.py index_clusters set-qps main QPS`"):
         take(run, "host:1:a")
 
 
@@ -198,3 +233,39 @@ def test_over_processes_never_more_is_held_than_the_share_and_the_cluster_have(t
 
 def shared(held: Sequence[tuple[float, float]]) -> bool:
     return any(sum(begin <= at < end for begin, end in held) > 1 for at, _ in held)
+
+
+@pytest.fixture
+def a_known_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehub.catalog.ports.index_names", lambda: ("hbase", "simple"))
+
+
+def test_a_run_waits_for_room_and_its_job_has_its_part_until_it_ends(
+    flights: DatasetCopy, launcher: FakeLauncher, a_known_index: None
+) -> None:
+    given.commit(flights)
+    other = taken(job(flights), "host:9:b")
+    run = job(flights, JobKind.DELETE, JobState.QUEUED)
+    JobRun.objects.filter(pk=run.pk).update(due_at=NOW, params={"keys": [["1"]]})
+    held: list[list[int]] = []
+    launcher.answer = lambda spec: (held.append(counted()), JobReport(run_id=spec.run_id, status=NOTHING_TO_DO))[1]
+    run_worker.run_next(worker_at(NOW, launcher))
+    run.refresh_from_db()
+    assert (run.state, run.due_at, held) == (JobState.QUEUED, NOW + RETRY_AFTER, [])
+    assert "waits for the index cluster `main`: its part is 50%" in run.error
+    other.renew()
+    other.renew()
+    run_worker.run_next(worker_at(run.due_at, launcher))
+    run.refresh_from_db()
+    assert (run.state, run.error, held, counted()) == (JobState.SUCCEEDED, "", [[HALF, HALF]], [HALF])
+
+
+@pytest.mark.django_db
+def test_a_run_without_a_cluster_fails_with_the_remedy(launcher: FakeLauncher) -> None:
+    copy = indexed("flights")
+    given.commit(copy)
+    run = job(copy, JobKind.DELETE, JobState.QUEUED)
+    run_worker.run_next(worker_at(NOW, launcher))
+    run.refresh_from_db()
+    assert "the data center dc1 has no index cluster. Add it with" in run.error
+    assert launcher.asked == []

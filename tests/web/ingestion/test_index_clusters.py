@@ -58,12 +58,18 @@ def test_the_operator_adds_a_cluster_and_sees_who_has_which_part(monkeypatch: py
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("add", "other", "--data-center", "dc1", "--url-from", "INDEX_URL"), "dc1 has the index cluster `main` already"),
+        (
+            ("add", "other", "--data-center", "dc1", "--url-from", "INDEX_URL"),
+            "dc1 has the index cluster `main` already",
+        ),
         (("add", "other", "--data-center", "dc7", "--url-from", "INDEX_URL"), "There is no data center `dc7`"),
         (("add", "other", "--data-center", "dc1", "--url-from", "NOWHERE"), "variable NOWHERE is not set"),
         (("set-qps", "mian", "6000"), "no index cluster `mian`. Did you mean `main`"),
         (("set-qps", "main", "0"), "`qps_per_server` is 0: give a number from 1"),
-        (("set-fraction", "flights", "lots"), "'lots' is not a fraction: write a percentage from 0 to 100, such as 12.5, or `rule`"),
+        (
+            ("set-fraction", "flights", "lots"),
+            "'lots' is not a fraction: write a percentage from 0 to 100, such as 12.5, or `rule`",
+        ),
         (("set-fraction", "flights", "nan"), "'nan' is not a fraction"),
         (("set-fraction", "flights", "1e999999"), "'1e999999' is not a fraction"),
         (("set-fraction", "flights", "-5"), "'-5' is not a fraction"),
@@ -135,9 +141,7 @@ def test_files_are_not_staged_where_the_lake_is(tmp_path: Path, settings: object
     for url in (f"{staging}/lake/hfiles", staging, f"{staging}/lake/x/../y"):
         assert "holds Lakehub's own data" in refused(url, by_operator=True)["url"]
     assert "not below a folder that may be read" in refused(f"{staging}/staging")["url"]
-    add_cluster(
-        name="main", data_center="dc1", url=f"{staging}/staging", actor="manage.py", now=NOW, by_operator=True
-    )
+    add_cluster(name="main", data_center="dc1", url=f"{staging}/staging", actor="manage.py", now=NOW, by_operator=True)
 
 
 def test_a_cluster_takes_in_the_datasets_that_were_there_before_it() -> None:

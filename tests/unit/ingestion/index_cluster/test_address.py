@@ -12,7 +12,10 @@ ADDRESS = "hbase://loader:s3cr%40t@Thrift-1:9091?quorum=zk1,[::1]:2182&staging=h
 def test_an_address_is_read_with_what_is_left_out() -> None:
     address = read_address(ADDRESS)
     assert (address.user, address.password, address.thrift) == ("loader", "s3cr@t", HostPort("thrift-1", 9091))
-    assert (address.quorum, address.staging) == ((HostPort("zk1", 2181), HostPort("::1", 2182)), "hdfs://nn:8020/hfiles")
+    assert (address.quorum, address.staging) == (
+        (HostPort("zk1", 2181), HostPort("::1", 2182)),
+        "hdfs://nn:8020/hfiles",
+    )
     assert address.znode == "/hbase"
     assert address.hosts == ("thrift-1", "zk1", "::1", "nn")
     plain = read_address("hbase://h?quorum=zk&staging=file:///stage&znode=/hbase-2")

@@ -88,7 +88,10 @@ def test_of_tables_on_as_many_servers_the_larger_one_has_no_less_and_on_fewer_se
                 assert parts[key] >= parts[other]
 
 
-@given(st.integers(1, 10_000), st.lists(st.tuples(st.integers(0, 10**9), st.sets(st.integers(0, 9), min_size=1)), max_size=12))
+@given(
+    st.integers(1, 10_000),
+    st.lists(st.tuples(st.integers(0, 10**9), st.sets(st.integers(0, 9), min_size=1)), max_size=12),
+)
 def test_no_server_gets_more_than_it_was_benchmarked_with(qps: int, placed: list[tuple[int, set[int]]]) -> None:
     """Whichever servers host whichever tables, where each table spreads its requests over those that host it."""
     tables = {number: IndexedTable(rows, len(servers)) for number, (rows, servers) in enumerate(placed)}

@@ -126,7 +126,9 @@ def test_a_step_back_halves_the_rate_and_it_recovers_slowly() -> None:
     assert pace.present_rate == 1_000.0
     before = clock.slept
     send(pace, 5_000)
-    assert clock.slept - before == pytest.approx(4.63, abs=0.01), "its rate again, after a second saved up while it was slow"
+    assert clock.slept - before == pytest.approx(4.63, abs=0.01), (
+        "its rate again, after a second saved up while it was slow"
+    )
 
 
 @given(st.integers(1, 40), st.sampled_from([0.5, 30.0, 4_000.0]))

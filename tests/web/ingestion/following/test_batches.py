@@ -7,10 +7,23 @@ import os
 import pytest
 from django.db.models import F
 
-from ingestion.models import BlockedInput, Commit, Finding, JobKind, JobRun, JobState, SourcePlace, TouchedPartition
+from ingestion.models import (
+    BlockedInput,
+    Commit,
+    Finding,
+    IndexAllowance,
+    JobKind,
+    JobRun,
+    JobState,
+    SourcePlace,
+    TouchedPartition,
+)
 from ingestion.runs import copy_lag, leases
+from ingestion.runs.index_use.allowances import Allowance, take
 from ingestion.runs.source_use import paused_runs, source_limits
+from lakehub.catalog.models import Feed
 from tests import factories as given
+from tests import index_jobs
 from tests.factories import HOUR, MINUTE
 from tests.following import follower
 from tests.web.ingestion.following.shop import EVERY, SECOND, Shop, rows_of_all_tables, the_run
@@ -165,6 +178,26 @@ def test_looks_and_batches_keep_to_the_limits_of_their_connection(shop: Shop) ->
     shop.change()
     shop.steps(process, 2)
     assert len(shop.specs) == 1, "the source is spared for a minute"
+
+
+def test_a_batch_waits_for_its_part_of_the_index_cluster_and_gives_it_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakehub.catalog.ports.index_names", lambda: ("hbase",))
+    Feed.objects.update(options={"index": "hbase"})
+    index_jobs.cluster(where=shop.copy.data_center.name)
+    other = take(index_jobs.job(shop.copy), "host:9:b")
+    assert isinstance(other, Allowance)
+    process = follower(shop.worker())
+    shop.change()
+    process.step()
+    IndexAllowance.objects.filter(fraction=0).update(asked_at=F("asked_at") - MINUTE)
+    shop.steps(process, 2)
+    assert shop.specs == []
+    assert the_run().error.startswith("waits for the index cluster `main`: its part is 50%")
+    other.release()
+    shop.steps(process, 2)
+    assert (len(shop.specs), IndexAllowance.objects.count(), the_run().error) == (1, 0, "")
 
 
 def test_a_look_that_waits_until_the_rows_of_others_are_paid_for_says_so_and_fails_in_the_end(shop: Shop) -> None:
