@@ -78,7 +78,7 @@ def _run_in_place(
         if not _is_still_there(run, worker):
             return NotRun.GONE
         with keep_renewed(partial(_renew, run.copy, lease, allowance, keep_held), every=leases.LEASE_DURATION / 4):
-            report = _launch(run, worker, lease)
+            report = _launch(run, worker, lease, allowance)
         # Whatever the report says: the timeline is true.
         commits.record_new_commits(run.copy, now=worker.clock())
         if run.regardless_by and report.status != FAILED:
@@ -101,9 +101,14 @@ def _is_still_there(run: JobRun, worker: Worker) -> bool:
     return run.copy.removed_at is None and not job_runs.lacks_table(run.copy, run.kind, asked_by="")
 
 
-def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease) -> JobReport:
+def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease, allowance: Allowance | None) -> JobReport:
     spec, secrets = job_spec_of(
-        run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock(), batch=uuid4().hex[:12]
+        run,
+        staging=worker.staging,
+        ahead=worker.clock_offset(),
+        now=worker.clock(),
+        batch=uuid4().hex[:12],
+        index_requests_per_s=None if allowance is None else allowance.requests_per_s,
     )
     try:
         return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run))

@@ -17,17 +17,20 @@ from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.policies import required_columns_of
 from ingestion.captures.topics import topic_to_look_at, topic_to_read
+from ingestion.domain.index_cluster.address import read_address
 from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.index_shares.shares import HBASE
 from ingestion.lake.error_rows import ErrorFilters, read_error_keys
 from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
-from ingestion.models import JobKind, JobRun, ReplayRequest
+from ingestion.models import IndexCluster, JobKind, JobRun, ReplayRequest
 from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (
     ClusterSpec,
     DeleteSpec,
+    GlobalIndexSpec,
     JobSpec,
     LogMoveSpec,
     PartitionSpec,
@@ -64,11 +67,18 @@ _REMEDIES = {
 
 
 def job_spec_of(
-    run: JobRun, *, staging: str, ahead: timedelta, now: datetime, batch: str = "", readers: int = 1
+    run: JobRun,
+    *,
+    staging: str,
+    ahead: timedelta,
+    now: datetime,
+    batch: str = "",
+    readers: int = 1,
+    index_requests_per_s: float | None = None,
 ) -> tuple[JobSpec, dict[str, str]]:
     """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong.
 
-    `readers`: how many connections it may read at once. `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
+    `readers`: how many connections it may read at once. `index_requests_per_s`: what it may ask of an index cluster. `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
     """
     copy, params = run.copy, run.params
     check_params(run.kind, params)  # a run may have been asked for before its parameters were checked so
@@ -89,7 +99,10 @@ def job_spec_of(
     spec = JobSpec(
         run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
         kind=kind,
-        table=table_spec_of(copy, options, retention_hours=kept_h),
+        table=replace(
+            table_spec_of(copy, options, retention_hours=kept_h),
+            global_index=_global_index_spec(copy, options, index_requests_per_s),
+        ),
         source=None
         if feed is None or connection is None
         else replace(_source_spec(feed, connection, options, topic, hidden), readers=readers),
@@ -138,6 +151,24 @@ def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_ho
         history_uri=history_table_uri(copy),
         keeps_history=is_merged and bool(options["history"]),
         history_days=int(options["history_days"]),
+    )
+
+
+def _global_index_spec(
+    copy: DatasetCopy, options: Mapping[str, Any], requests_per_s: float | None
+) -> GlobalIndexSpec | None:
+    """None: its keys are not in a cluster, or its data center has none yet."""
+    cluster = IndexCluster.objects.filter(data_center=copy.data_center).first() if options["index"] == HBASE else None
+    if cluster is None:
+        return None
+    address = read_address(cluster.url)
+    return GlobalIndexSpec(
+        thrift=str(address.thrift),
+        quorum=",".join(map(str, address.quorum)),
+        staging_uri=address.staging,
+        table=f"lakehub-{copy.data_center.name}-{copy.pk}",
+        znode=address.znode,
+        requests_per_s=requests_per_s,
     )
 
 

@@ -125,7 +125,7 @@ def _run_in_place(run: JobRun, worker: Worker, allowance: Allowance | None) -> J
             keep_renewed(partial(_renew_leases, run, worker.name, lease, allowance), every=leases.LEASE_DURATION / 4),
             keep_renewed(partial(_tell_progress, run, worker), every=PROGRESS_INTERVAL),
         ):
-            report = _launch(run, worker, None if is_alone else lease)
+            report = _launch(run, worker, None if is_alone else lease, allowance)
         _record_outcome(run, report, worker)
     finally:
         lease.release()
@@ -160,11 +160,15 @@ def _is_blocked(run: JobRun, worker: Worker) -> bool:
         return True
 
 
-def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease | None) -> JobReport:
+def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease | None, allowance: Allowance | None) -> JobReport:
     try:
-        readers = source_limits.readers_of(run)
         spec, secrets = job_spec_of(
-            run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock(), readers=readers
+            run,
+            staging=worker.staging,
+            ahead=worker.clock_offset(),
+            now=worker.clock(),
+            readers=source_limits.readers_of(run),
+            index_requests_per_s=None if allowance is None else allowance.requests_per_s,
         )
     except ValueError as problem:
         return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Now
 
+from ingestion.domain.index_cluster.allowed_qps import allowed_qps
 from ingestion.domain.index_cluster.fractions import WHOLE, as_percent
 from ingestion.index_shares.shares import HBASE, is_in_cluster, locked, recompute
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
@@ -55,6 +56,12 @@ class Allowance:
         """Of WHOLE, that the job may use now. 0: it was lost, or could not be renewed for as long as it lasts: the job sends nothing."""
         lasts = LEASE_DURATION.total_seconds() - _MARGIN_S
         return self._part if self.clock() < self._renewed_at + lasts else 0
+
+    @property
+    def requests_per_s(self) -> float:
+        """Of the job, as it is now."""
+        share = IndexShare.objects.get(copy=self.run.copy_id)
+        return float(allowed_qps(share.servers, self.cluster.qps_per_server or 0, self.parts))
 
     def renew(self) -> bool:
         """False: it was lost, and there is no room for it now. Raises the database's errors, after which `parts` holds until the lease would run out."""

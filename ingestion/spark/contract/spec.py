@@ -33,12 +33,14 @@ class PartitionSpec:
 @dataclass(frozen=True)
 class GlobalIndexSpec:
     """Where the Global Index of a table lies: the table `table` of an HBase. `thrift`: `host:port` of a Thrift server of it; `quorum`: of its ZooKeeper, as its own
-    client takes it; `staging_uri`: where HFiles are written, which its region servers read. `requests_per_s`: what a job may ask for in a second; None: any."""
+    client takes it, and `znode` the place there; `staging_uri`: where HFiles are written, which its region servers read.
+    `requests_per_s`: what a job may ask for in a second; None: any."""
 
     thrift: str
     quorum: str
     staging_uri: str
     table: str
+    znode: str = "/hbase"
     requests_per_s: float | None = None
 
 

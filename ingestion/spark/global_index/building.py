@@ -66,7 +66,7 @@ def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client:
     folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{uuid.uuid4().hex}"
     try:
         files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
-        with open_administration(spark, {"hbase.zookeeper.quorum": index.quorum}) as hbase:
+        with open_administration(spark, _settings_of(index)) as hbase:
             hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
             failpoint.reach("index.before_load")
             built = _load(hbase, index.table, folder, files)
@@ -75,6 +75,16 @@ def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client:
     failpoint.reach("index.after_load")
     note_followed(client, completions)
     return built
+
+
+def _settings_of(index: GlobalIndexSpec) -> dict[str, str]:
+    return {"hbase.zookeeper.quorum": index.quorum, "zookeeper.znode.parent": index.znode}
+
+
+def drop(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec) -> None:
+    """Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable."""
+    with open_administration(spark, _settings_of(index)) as hbase:
+        hbase.drop(index.table, table.uri)
 
 
 def _load(hbase: Administration, name: str, folder: str, files: list[HFile]) -> Built:

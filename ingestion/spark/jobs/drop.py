@@ -1,4 +1,4 @@
-"""A copy leaves the lake, with its error table, its tombstones, its history and its raw chunks. First renamed, so that no reader finds half a table; then removed."""
+"""A copy leaves the lake, with its error table, its tombstones, its history, its raw chunks and its Global Index. First renamed, so that no reader finds half a table; then removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,16 @@ def run(job: Job) -> JobReport:
                 _rename_and_remove(beside)
         if job.raw_folder is not None:
             job.raw_folder.remove()
+        if job.table.global_index is not None:
+            _drop_index(job)
     return JobReport(run_id=job.spec.run_id, status=SUCCEEDED) if there else job.nothing_to_do_report()
+
+
+def _drop_index(job: Job) -> None:
+    from ingestion.spark.global_index import building  # what it needs is loaded by tables that have such an index
+
+    assert job.table.global_index is not None
+    building.drop(job.spark, job.table, job.table.global_index)
 
 
 def _rename_and_remove(uri: str) -> None:
