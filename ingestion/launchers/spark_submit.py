@@ -49,6 +49,7 @@ _ZIPPED_PATHS = (
     "ingestion/changelog",
     "ingestion/domain",
     "ingestion/heatpipe",
+    "ingestion/index",
     "ingestion/raw_chunks",
     "ingestion/sources",
     "ingestion/spark",
