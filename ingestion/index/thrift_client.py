@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import happybase
-from Hbase_thrift import BatchMutation, Mutation
-from Hbase_thrift import IOError as HBaseError
+from happybase.batch import BatchMutation, Mutation
 from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
@@ -158,9 +157,9 @@ class ThriftIndexClient:
         while True:
             try:
                 return ask(self._client())
-            except (*_LOST, HBaseError, TException) as problem:
+            except (*_LOST, TException) as problem:
                 self.close()
-                if isinstance(problem, HBaseError) and self._is_missing():
+                if not isinstance(problem, _LOST) and self._is_missing():
                     raise self._missing() from problem
                 if self._monotonic() + pause_s >= began + self._address.patience_s:
                     raise IndexUnavailable(
@@ -183,7 +182,7 @@ class ThriftIndexClient:
         """Asked by name: what a call says of it differs."""
         try:
             return not self._client().getTableRegions(self._name)
-        except (*_LOST, HBaseError, TException):
+        except (*_LOST, TException):
             return False
 
     def _missing(self) -> IndexTableMissing:
