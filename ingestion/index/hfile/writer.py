@@ -36,7 +36,9 @@ class BlockSizes:
 
     def __post_init__(self) -> None:
         if min(self.data, self.index) < 1:
-            raise ValueError(f"There are no blocks of {min(self.data, self.index)} bytes; the usual are {2**16:,} and {2**17:,}.")
+            raise ValueError(
+                f"There are no blocks of {min(self.data, self.index)} bytes; the usual are {2**16:,} and {2**17:,}."
+            )
 
 
 class WrittenHFile(NamedTuple):
