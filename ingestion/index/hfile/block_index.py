@@ -119,7 +119,7 @@ def parsed_root(content: bytes, count: int) -> Iterator[IndexEntry]:
 
 
 def hadoop_vint(number: int) -> bytes:
-    """A number of at least 0 as Hadoop's WritableUtils write it: up to 127 as one byte, otherwise the number of bytes, complemented, and those."""
+    """A number of at least 0 as Hadoop writes it: up to 127 as one byte, otherwise the number of bytes, complemented, and those."""
     if number <= 127:
         return bytes([number])
     digits = number.to_bytes((number.bit_length() + 7) // 8, "big")

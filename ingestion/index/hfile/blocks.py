@@ -84,7 +84,7 @@ def read_block(source: Input, offset: int, kind: bytes, end: int) -> bytes:
     if not 0 <= offset <= end - _HEADER.size:
         raise UnreadableHFile(f"The file is damaged: a block is said to be at {offset:,}, but blocks end at {end:,}.")
     source.seek(offset)
-    header = source.read(_HEADER.size)
+    header = _read(source, _HEADER.size)
     name, on_disk, data_size, _, checksum, per_checksum, checked_size = _HEADER.unpack(header)
     if name != kind:
         raise UnreadableHFile(f"The file is damaged: {name!r} is at {offset:,} instead of {kind!r}.")
@@ -93,7 +93,7 @@ def read_block(source: Input, offset: int, kind: bytes, end: int) -> bytes:
         or data_size != checked_size - _HEADER.size
     ):
         raise UnreadableHFile(f"The file is damaged: the block {kind!r} at {offset:,} has impossible sizes.")
-    block = header + source.read(on_disk)
+    block = header + _read(source, on_disk)
     stored = block[checked_size:]
     if checksum != _NO_CHECKSUM:
         if checksum not in _CHECKSUM_FUNCTIONS or per_checksum <= 0:
@@ -101,6 +101,13 @@ def read_block(source: Input, offset: int, kind: bytes, end: int) -> bytes:
         if stored != _checksums(block[:checked_size], per_checksum, _CHECKSUM_FUNCTIONS[checksum]):
             raise UnreadableHFile(f"The file is damaged: a checksum of the block {kind!r} at {offset:,} is wrong.")
     return block[_HEADER.size : checked_size]
+
+
+def _read(source: Input, size: int) -> bytes:
+    content = source.read(size)
+    if len(content) < size:
+        raise UnreadableHFile(f"The file ended while it was read: {len(content):,} of {size:,} bytes came.")
+    return content
 
 
 def _checksums(block: bytes, per_checksum: int, function: Callable[[memoryview], int]) -> bytes:

@@ -1,4 +1,4 @@
-"""MurmurHash 2 of byte strings as HBase computes it, for many at once."""
+"""The hash murmur 2 of byte strings as HBase computes it, for many at once."""
 
 from __future__ import annotations
 

@@ -63,6 +63,19 @@ def test_a_block_ends_with_the_row_that_fills_it(table: Table, data_bytes: int) 
         assert size >= data_bytes or place == len(hfile.cells_by_block) - 1
 
 
+def test_a_row_that_just_fills_a_block_ends_it() -> None:
+    rows = dict.fromkeys((b"a", b"b", b"c", b"d"), (b"v",))
+    row_bytes = len(SlowHFile(written(rows, (b"q",))).data_blocks[0].data) // 4
+    for data_bytes, blocks in (
+        (2 * row_bytes - 1, 2),
+        (2 * row_bytes, 2),
+        (2 * row_bytes + 1, 2),
+        (row_bytes, 4),
+        (row_bytes + 1, 2),
+    ):
+        assert len(SlowHFile(written(rows, (b"q",), BlockSizes(data=data_bytes))).data_blocks) == blocks
+
+
 @given(tables())
 def test_close_says_what_was_written(table: Table) -> None:
     qualifiers, rows = table
