@@ -13,12 +13,14 @@ from pyspark.sql import SparkSession
 
 from ingestion.domain.column_types import UnknownType
 from ingestion.domain.schema import UnknownColumn
+from ingestion.index.client import IndexUnavailable
 from ingestion.sources import SourceError
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READ_ONLY_KINDS
 from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
+from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.jobs import JOBS
 from ingestion.spark.session import does_jvm_answer
@@ -32,6 +34,7 @@ _EXPECTED_ERRORS = (
     UnknownType,
     fence.TableFenced,
     LeaseUnanswered,
+    IndexUnavailable,
     ValueError,
     LookupError,
 )
@@ -60,6 +63,8 @@ def execute(
                 fence.clean_up_after_killed_writer(
                     spark, spec.table.uri, wait_s=spec.lock_wait_s, beside=spec.table.uris_beside
                 )
+                index: Index = INDEXES.get(spec.table.index)()
+                index.prepare(spark, spec.table)
             report = JOBS.get(spec.kind)(job)
     except LeaseTaken as problem:
         report = JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))

@@ -11,11 +11,13 @@ from pyspark.sql import functions as F
 
 from ingestion.index.entries import row_of
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
+from ingestion.spark.execute import execute
 from ingestion.spark.file_groups import batch_keys
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.global_index import building
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import follow
+from ingestion.spark.indexes import hbase
 from ingestion.spark.indexes.hbase import HBaseIndex, client_of
 from ingestion.spark.loading import small_batches
 from ingestion.spark.tables.hudi import read_table
@@ -191,6 +193,37 @@ def test_a_job_that_is_killed_at_every_step_loses_and_doubles_no_key(spark: Spar
     assert orders.run(spark, "incremental", "i3").error is None
     assert orders.rows(spark) == orders.source_rows()
     assert entries(spark, orders) == places(spark, orders)
+
+
+def test_a_job_that_hbase_does_not_answer_ends_before_it_asks_for_the_lease(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the next one, when HBase is back, has all that came."""
+    monkeypatch.setattr(hbase, "PREPARES_WITHIN_S", 0.5)
+    orders.fill(10)
+    orders.run(spark, "bootstrap", "b")
+    orders.add((10, "2026-11-01", 1.0, LATER))
+    there, index = orders.table, orders.table.global_index
+    assert index is not None
+    orders.table = replace(there, global_index=replace(index, thrift="127.0.0.1:1"))
+    lease = AskedLease()
+    report = execute(orders.spec("incremental", "i"), spark=spark, secrets=orders.secrets, lease=lease)
+    assert (report.status, lease.asked, report.counts.read) == ("failed", 0, 0)
+    assert "IndexUnavailable: HBase does not answer through its Thrift server 127.0.0.1:1" in (report.error or "")
+    orders.table = there
+    assert orders.run(spark, "incremental", "i").written.inserts == 1
+    assert orders.rows(spark) == orders.source_rows()
+
+
+class AskedLease:
+    asked = 0
+
+    def try_acquire(self) -> bool:
+        self.asked += 1
+        return True
+
+    def release(self) -> None:
+        """Nobody else wants it."""
 
 
 def test_a_rolled_back_commit_is_followed(spark: SparkSession, orders: Orders) -> None:

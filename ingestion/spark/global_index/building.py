@@ -23,7 +23,7 @@ from ingestion.index.hfile.writer import HFileWriter
 from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.global_index.administration import Administration, open_administration
-from ingestion.spark.global_index.following import milliseconds_of, note_followed
+from ingestion.spark.global_index.following import BUILT, milliseconds_of, note_followed
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
 from lakehub.kernel import failpoint
@@ -63,7 +63,8 @@ def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client:
     """
     completions = {commit.instant: commit.completed for commit in Timeline(table.uri).completed()}
     newest = max(completions.values(), default="")
-    folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{uuid.uuid4().hex}"
+    building = uuid.uuid4().hex
+    folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{building}"
     try:
         files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
         with open_administration(spark, _settings_of(index)) as hbase:
@@ -73,6 +74,7 @@ def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client:
     finally:
         _remove(folder)
     failpoint.reach("index.after_load")
+    client.note({BUILT: building})
     note_followed(client, completions)
     return built
 

@@ -21,6 +21,8 @@ from ingestion.spark.global_index.written_keys import FileVersionGone, WrittenKe
 from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, instant_to_datetime
 from lakehub.kernel import failpoint
 
+BUILT = "built"
+"""In the state of the index: which building of it this is. Whoever follows notes nothing in another one, in which his entries are not."""
 _FOLLOWED = "followed:"
 """Before the instant of a commit, in the state of the index."""
 
@@ -28,29 +30,34 @@ _FOLLOWED = "followed:"
 class NotFollowed(LookupError):
     """The index cannot go on from where it is: it has to be built anew from the table."""
 
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why} The next job that looks keys up builds the index anew, and so does `rebuild_index`.")
+
 
 def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     """Raises NotFollowed, IndexUnavailable, IndexTableMissing, DamagedEntry."""
     timeline = Timeline(table.uri)
     commits = timeline.completed()
     completions = {commit.instant: commit.completed for commit in commits}
-    known = followed(client)
+    state = client.state()
+    known = followed(state)
     if known == completions:
         return
     if not goes_on_from(known, completions):
         raise NotFollowed(
-            f"The timeline of `{table.name}` has commits no more that its index has followed, or none of them."
+            f"The index of `{table.name}` has followed commits that are no longer on its timeline, or none that is."
         )
     for commit in commits:
         if commit.instant not in known:
             _take(spark, timeline, client, commit, newest=commits[-1])
             failpoint.reach("index.after_entries")
+    if client.state().get(BUILT) != state.get(BUILT):
+        raise NotFollowed(f"The index of `{table.name}` was built anew while it followed.")
     note_followed(client, completions, known)
 
 
-def followed(client: IndexClient) -> dict[str, str]:
+def followed(state: Mapping[str, str]) -> dict[str, str]:
     """By the instant of a commit, when it was completed."""
-    state = client.state()
     return {name.removeprefix(_FOLLOWED): completed for name, completed in state.items() if name.startswith(_FOLLOWED)}
 
 

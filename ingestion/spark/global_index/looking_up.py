@@ -16,17 +16,19 @@ from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
 
+PATIENCE_S = 120.0
+"""Of a job that holds the permit: a region server that died is replaced within a minute."""
 _GROUPS = "partition string, file_id string"
 _UNCERTAIN = FileGroup("", "")
 """In place of groups: a key has an empty text, for which the table format has a word of its own."""
 
 
-def open_client(spec: GlobalIndexSpec, *, tasks: int = 1) -> ThriftIndexClient:
-    """`tasks`: that send requests at once."""
+def open_client(spec: GlobalIndexSpec, *, tasks: int = 1, patience_s: float = PATIENCE_S) -> ThriftIndexClient:
+    """`tasks`: that send requests at once. `patience_s`: for how long a call is tried again."""
     host, _, port = spec.thrift.rpartition(":")
     rate = spec.requests_per_s
     pace = None if rate is None else RequestPace(rate / tasks, time.monotonic, time.sleep)
-    return ThriftIndexClient(ThriftAddress(host, int(port)), spec.table, pace=pace)
+    return ThriftIndexClient(ThriftAddress(host, int(port), patience_s=patience_s), spec.table, pace=pace)
 
 
 def groups_of_batch(

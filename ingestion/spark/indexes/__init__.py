@@ -22,6 +22,9 @@ class Index(Protocol):
     def write_options(self, table: TableSpec) -> dict[str, str]:
         """Write options that every commit of such a table needs, the first one too."""
 
+    def prepare(self, spark: SparkSession, table: TableSpec) -> None:
+        """Before a job reads its source, and without the permit: whatever can be done without it. Raises IndexUnavailable."""
+
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         """The rows of the table that may have the keys of the batch, with Hudi's own columns; those of the whole table at worst."""
 

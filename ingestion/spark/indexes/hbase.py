@@ -7,6 +7,7 @@ does no harm; a key without one would be inserted twice, so what was committed i
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing, suppress
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,9 +22,12 @@ from ingestion.spark.global_index.following import NotFollowed, follow, groups_o
 from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
 from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
+from ingestion.spark.tables.timeline import Timeline
 
 _CLIENTS: dict[GlobalIndexSpec, IndexClient] = {}
 """Of this process: their connections are opened again when they are lost."""
+PREPARES_WITHIN_S = 10.0
+"""So long HBase may be away before a job is put off that has not begun."""
 
 
 class NoGlobalIndex(ValueError):
@@ -38,6 +42,14 @@ class HBaseIndex:
             return options | {"hoodie.index.type": "SIMPLE"}
         return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
 
+    def prepare(self, spark: SparkSession, table: TableSpec) -> None:
+        """Follows what was committed: the look-up within the permit has little left. Where it cannot go on it is built there. A job that HBase does not
+        answer ends before it has read anything."""
+        if Timeline(table.uri).exists:
+            client = open_client(_spec_of(table), patience_s=PREPARES_WITHIN_S)
+            with closing(client), suppress(NotFollowed, IndexTableMissing):
+                follow(spark, table, client)
+
     def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
         """After a load all is new: the index is made at once."""
         self.rebuild(spark, table)
@@ -47,8 +59,9 @@ class HBaseIndex:
         return not has_metadata_table(table.uri)
 
     def entries(self, spark: SparkSession, table: TableSpec, scratch: str) -> DataFrame | None:
-        self._follow(spark, table)
-        return entries_of_index(spark, _spec_of(table), client_of(table).regions())
+        client = client_of(table)
+        follow(spark, table, client)
+        return entries_of_index(spark, _spec_of(table), client.regions())
 
     def limitation(self, table: TableSpec) -> str | None:
         return ""

@@ -29,6 +29,9 @@ class MemoryIndex:
             return options | {"hoodie.index.type": "SIMPLE"}
         return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
 
+    def prepare(self, spark: SparkSession, table: TableSpec) -> None:
+        """Its keys are read when they are asked for."""
+
     def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
         """Nothing is kept beside the table."""
 

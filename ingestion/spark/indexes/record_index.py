@@ -37,6 +37,9 @@ class RecordIndex:
             **ASK_BY_BLOCK,
         }
 
+    def prepare(self, spark: SparkSession, table: TableSpec) -> None:
+        """Commits keep it up."""
+
     def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
         if rows >= _MANY_ROWS:
             compact_metadata_table(spark, table, self.write_options(table))

@@ -24,6 +24,9 @@ class SimpleIndex:
             return options | {"hoodie.index.type": "SIMPLE"}
         return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
 
+    def prepare(self, spark: SparkSession, table: TableSpec) -> None:
+        """There is nothing to prepare."""
+
     def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
         """Nothing is kept beside the table."""
 
