@@ -10,6 +10,7 @@ from uuid import uuid4
 import happybase
 import pytest
 
+from ingestion.index.benchmark import benchmark
 from ingestion.index.client import IndexTableMissing, IndexUnavailable
 from ingestion.index.entries import STATE_ROW, DamagedEntry, Entry
 from ingestion.index.thrift_client import FAMILIES, ThriftAddress, ThriftIndexClient
@@ -102,3 +103,11 @@ def test_a_thrift_server_and_a_region_server_that_are_killed_are_waited_for(tmp_
         hbase.do("start-one", "thrift")
         assert client.get(["a"]) == {"a": HERE}
         assert client.get([STATE_ROW.decode("latin-1")]) == {}
+
+
+def test_a_server_is_benchmarked_and_nothing_is_left(hbase_url: str) -> None:
+    port = urlsplit(hbase_url).port or 0
+    assert benchmark("127.0.0.1", port, seconds=1.0, processes=2) > 100
+    connection = happybase.Connection("127.0.0.1", port)
+    assert not [name for name in connection.tables() if name.startswith(b"lakehub-benchmark-")]
+    connection.close()

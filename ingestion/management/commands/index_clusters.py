@@ -10,9 +10,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from thriftpy2.thrift import TException
 
 from ingestion.domain.index_cluster.address import read_address
 from ingestion.domain.index_cluster.fractions import WHOLE, as_percent
+from ingestion.index.benchmark import benchmark
 from ingestion.index_shares import clusters, shares
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare
 from ingestion.runs.job_runs import find_copy
@@ -40,6 +42,10 @@ class Command(BaseCommand):
         qps = actions.add_parser("set-qps")
         qps.add_argument("name")
         qps.add_argument("qps", type=int, help="requests a second that one server was measured to answer")
+        measured = actions.add_parser("benchmark")
+        measured.add_argument("name")
+        measured.add_argument("--seconds", type=float, default=20.0)
+        measured.add_argument("--processes", type=int, default=2, help="that ask at once from this machine")
         fraction = actions.add_parser("set-fraction")
         fraction.add_argument("dataset")
         fraction.add_argument("percent", help=f"such as 12.5, or `{_BY_RULE}`")
@@ -50,6 +56,7 @@ class Command(BaseCommand):
             "list": self._list,
             "add": self._add,
             "move": self._move,
+            "benchmark": self._benchmark,
             "set-qps": self._set_qps,
             "set-fraction": self._set_fraction,
         }
@@ -77,6 +84,17 @@ class Command(BaseCommand):
 
     def _set_qps(self, *, name: str, qps: int, **_: Any) -> None:
         cluster = clusters.find_cluster(name)
+        clusters.note_benchmark(cluster, qps, actor=_ACTOR, now=wiring.clock.now())
+        self.stdout.write(f"Index cluster {cluster}: {qps:,} requests a second and server")
+
+    def _benchmark(self, *, name: str, seconds: float, processes: int, **_: Any) -> None:
+        """What nobody else asked for meanwhile: other jobs of the cluster take their part of what the server can do."""
+        cluster = clusters.find_cluster(name)
+        thrift = read_address(cluster.url).thrift
+        try:
+            qps = benchmark(thrift.host, thrift.port, seconds=seconds, processes=processes)
+        except (OSError, TException) as problem:
+            raise CommandError(printable(f"Index cluster {cluster} was not benchmarked: {problem}")) from problem
         clusters.note_benchmark(cluster, qps, actor=_ACTOR, now=wiring.clock.now())
         self.stdout.write(f"Index cluster {cluster}: {qps:,} requests a second and server")
 
