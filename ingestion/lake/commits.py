@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce
 
 from ingestion.domain.checkpoint import run_of_commit
 from ingestion.domain.write_races import REPLACING_OPERATIONS
-from ingestion.index_shares.shares import note_commit
+from ingestion.index_shares.shares import HBASE, note_commit
 from ingestion.lake import findings
 from ingestion.lake.captured import hours
 from ingestion.lake.captured.skipped_changes import note_skipped
@@ -106,7 +106,9 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
         commit, is_new = Commit.objects.get_or_create(copy=copy, instant=lake_commit.instant, defaults=facts)
         if not is_new:
             return None
-        note_commit(copy, operation=commit.operation, inserts=commit.inserts, deletes=commit.deletes)
+        feed = copy.dataset.feed_or_none
+        if feed is not None and feed.options.get("index") == HBASE:
+            note_commit(copy, operation=commit.operation, inserts=commit.inserts, deletes=commit.deletes)
         if is_of_load:
             load_parts.forget_parts(commit, lake_commit)
         if is_of_load or hours.NOTED & lake_commit.run.keys():

@@ -50,6 +50,7 @@ def test_two_processes_that_take_in_at_once_write_it_down_once(copy: DatasetCopy
 
 def test_a_commit_counts_once_for_the_rows_of_its_copy_in_the_index(copy: DatasetCopy) -> None:
     Feed.objects.update(options={"index": "hbase"})
+    copy = DatasetCopy.objects.get(pk=copy.pk)
     index_jobs.cluster()
     hudi_timeline.commit(copy, FIRST, {"2026-11-16": (9, 2, 3)})
     (commit,) = Timeline(copy.uri).commits()

@@ -83,7 +83,7 @@ def path(world: World) -> CallPath:
     )
     run = job_runs.claim_next_run(worker.name, now=NOW)
     assert run is not None
-    report = run_worker._launch(run, worker, None)
+    report = run_worker._launch(run, worker, None, None)
     recorded = CallPath()
     with recorded.recording():
         run_worker._record_outcome(run, report, worker)
