@@ -18,6 +18,7 @@ from ingestion.capture.tap.tap import Tap
 from ingestion.captures import moves, states
 from ingestion.captures.changelog import producer_of
 from ingestion.captures.servers import PlannedCapture, current_plan, urls_of
+from ingestion.changelog import ChangelogWriter
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.lake.captured import source_hours
 from ingestion.models import SchemaSubject
@@ -225,25 +226,30 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
     waiting = tuple(dict.fromkeys(arrived.waits.values()))
     session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped, waiting)
-    session.tap = Tap(
-        stream,
-        writer,
-        [each.spec for each in plan],
-        start=state,
-        versions=versions,
-        charsets=look.charsets,
-        new_encoder=lambda table: _encoder(server, table, parts.clock),
-        observer=session,
-        clock=parts.clock,
-        monotonic=parts.monotonic,
-        pause=parts.pause,
-    )
+    session.tap = _new_tap(session, writer, state)
     try:
         stream.open()
     except BaseException:
         stream.close()
         raise
     return session
+
+
+def _new_tap(session: TapSession, writer: ChangelogWriter, state: TapState) -> Tap:
+    parts = session.parts
+    return Tap(
+        session.stream,
+        writer,
+        [each.spec for each in session.plan],
+        start=state,
+        versions=session.versions,
+        charsets=session.look.charsets,
+        new_encoder=lambda table: _encoder(session.server, table, parts.clock),
+        observer=session,
+        clock=parts.clock,
+        monotonic=parts.monotonic,
+        pause=parts.pause,
+    )
 
 
 def _new_stream(

@@ -73,6 +73,12 @@ def newest_base_files(spark: SparkSession, uri: str, partitions: Collection[str]
     return [BaseFile(FileGroup(partition, file_id), name, int(size)) for partition, file_id, name, size in rows]
 
 
+def newest_files_of(spark: SparkSession, uri: str, groups: Collection[FileGroup]) -> list[BaseFile]:
+    """The same, of these groups only."""
+    files = newest_base_files(spark, uri, {group.partition for group in groups})
+    return [file for file in files if file.group in groups]
+
+
 def partition_paths(spark: SparkSession, uri: str) -> list[str]:
     """Of all partitions of the table, by a walk through its folders."""
     hudi = _java(spark).org.apache.hudi

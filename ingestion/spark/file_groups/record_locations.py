@@ -44,6 +44,14 @@ def key_determines_partition(table: TableSpec) -> bool:
     return table.partition_column is None or table.partition_column in table.record_key
 
 
+def options_without_index(table: TableSpec) -> dict[str, str]:
+    """Of a table without a metadata table: how Hudi looks keys up where it has to do so itself."""
+    options = {"hoodie.metadata.enable": "false"}
+    if key_determines_partition(table):
+        return options | {"hoodie.index.type": "SIMPLE"}
+    return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+
+
 def with_locations(rows: DataFrame, table: TableSpec) -> DataFrame:
     """Rows joined with the location of the stored row (Hudi's own columns, null for a new key) -> the frame of a prepped upsert.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,10 +33,6 @@ _FILES = "path string, first binary, last binary, rows long"
 _COLUMNS = ("row", *(qualifier.decode() for qualifier in QUALIFIERS))
 
 
-class StagingElsewhere(ValueError):
-    """HFiles would be written where the region servers do not read."""
-
-
 class HFile(NamedTuple):
     """`first`, `last`: rows."""
 
@@ -59,7 +54,7 @@ class Built(NamedTuple):
 def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client: IndexClient) -> Built:
     """Whatever was there before is dropped. The caller holds the table's permit: nobody writes the table meanwhile.
 
-    Raises ForeignTable, StagingElsewhere, HBaseJarsNotFound, IndexUnavailable.
+    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable.
     """
     completions = {commit.instant: commit.completed for commit in Timeline(table.uri).completed()}
     newest = max(completions.values(), default="")
@@ -95,16 +90,6 @@ def _load(hbase: Administration, name: str, folder: str, files: list[HFile]) -> 
         return Built(0, 0, 0, hbase.regions(name))
     loaded = hbase.load(name, folder)
     return Built(rows, len(files), loaded.files, loaded.regions)
-
-
-def require_shared(index: GlobalIndexSpec, hosts: set[str]) -> None:
-    """A folder of this machine is read by region servers on this machine only. Raises StagingElsewhere."""
-    others = {host for host in hosts if host not in ("localhost", "127.0.0.1")}
-    if urlsplit(index.staging_uri).scheme == "file" and others:
-        raise StagingElsewhere(
-            f"HFiles are staged at {index.staging_uri}, a folder of this machine, and HBase has region servers on {', '.join(sorted(others))}, which do not read it. "
-            "Stage them on the file system that HBase is on, such as hdfs://namenode:8020/lakehub-staging."
-        )
 
 
 def _write_hfiles(spark: SparkSession, table: TableSpec, folder: str, *, at_ms: int) -> list[HFile]:

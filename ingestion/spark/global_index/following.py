@@ -7,7 +7,6 @@ the later one stands: what is followed once more changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +15,7 @@ from ingestion.index.entries import Entry
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.key_map import goes_on_from
-from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.global_index.written_keys import FileVersionGone, WrittenKeys, keys_in
 from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, instant_to_datetime
 from lakehub.kernel import failpoint
@@ -69,7 +68,7 @@ def note_followed(client: IndexClient, completions: Mapping[str, str], known: Ma
 
 def milliseconds_of(instant: str) -> int:
     """Since 1970."""
-    return round((instant_to_datetime(instant) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+    return round(instant_to_datetime(instant).timestamp() * 1000)
 
 
 def _take(
@@ -105,11 +104,9 @@ def _put_newest(
 ) -> None:
     """Of groups whose version was cleaned away all keys of the newest one, which are those of now. Those that are gone keep their entry, which does no harm."""
     groups = {write.group for write in written.writes}
-    files = newest_base_files(spark, timeline.uri, {group.partition for group in groups})
-    for file in files:
-        if file.group in groups:
-            for keys in keys_in(timeline.uri, file.group, file.path):
-                client.put(_entries(keys, file.group, newest.instant), at_ms=milliseconds_of(newest.completed))
+    for file in newest_files_of(spark, timeline.uri, groups):
+        for keys in keys_in(timeline.uri, file.group, file.path):
+            client.put(_entries(keys, file.group, newest.instant), at_ms=milliseconds_of(newest.completed))
 
 
 def _entries(keys: Iterable[str], group: FileGroup, instant: str) -> dict[str, Entry]:

@@ -15,6 +15,7 @@ from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
+from ingestion.spark.global_index.following import groups_of
 
 PATIENCE_S = 120.0
 """Of a job that holds the permit: a region server that died is replaced within a minute."""
@@ -52,7 +53,7 @@ def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBat
         try:
             for batch in batches:
                 keys = batch["key"].drop_null().to_pylist()
-                new = {FileGroup(entry.partition, entry.file_id) for entry in client.get(keys).values()} - groups
+                new = groups_of(client, keys) - groups
                 new |= {_UNCERTAIN} if len(keys) < batch.num_rows else set()
                 groups |= new
                 columns = [pa.array([group[place] for group in new], pa.string()) for place in (0, 1)]

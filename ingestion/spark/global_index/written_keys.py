@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -12,7 +12,7 @@ from pyarrow import fs
 
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.stored_rows import INSTANT, KEY
-from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, open_storage, read_avro_record
+from ingestion.spark.tables.timeline import CompletedFile, Timeline, open_storage
 
 _NO_COMMIT = "null"
 
@@ -46,14 +46,7 @@ class WrittenKeys:
     @classmethod
     def of(cls, timeline: Timeline, file: CompletedFile) -> WrittenKeys:
         """Raises CommitArchived."""
-        try:
-            record = read_avro_record(timeline.read_bytes(f".hoodie/timeline/{file.name}"))
-        except FileNotFoundError as problem:
-            raise CommitArchived(
-                f"The commit {file.instant} is no longer on the timeline of {timeline.uri}."
-            ) from problem
-        stats = (record.get("partitionToWriteStats") or {}).items()
-        writes = (_file_write(partition, stat) for partition, those in stats for stat in those)
+        writes = (_file_write(partition, stat) for partition, stat in timeline.write_stats(file))
         return cls(timeline.uri, file.instant, tuple(write for write in writes if write.inserts or write.deletes))
 
     def added(self) -> Iterator[tuple[FileGroup, list[str]]]:
@@ -75,7 +68,7 @@ class WrittenKeys:
                 yield write.group, before
 
 
-def _file_write(partition: str, stat: dict[str, object]) -> FileWrite:
+def _file_write(partition: str, stat: Mapping[str, Any]) -> FileWrite:
     before = stat.get("prevBaseFile") if stat.get("prevCommit") not in (None, "", _NO_COMMIT) else ""
     previous = "/".join(filter(None, (partition, str(before)))) if before else ""
     inserts, deletes = (int(str(stat.get(name) or 0)) for name in ("numInserts", "numDeletes"))

@@ -15,8 +15,8 @@ from ingestion.index.client import IndexClient, IndexTableMissing
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
-from ingestion.spark.file_groups.lookups import newest_base_files
-from ingestion.spark.file_groups.record_locations import key_determines_partition
+from ingestion.spark.file_groups.lookups import newest_files_of
+from ingestion.spark.file_groups.record_locations import options_without_index
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
 from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
@@ -24,8 +24,8 @@ from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline
 
-_CLIENTS: dict[GlobalIndexSpec, IndexClient] = {}
-"""Of this process: their connections are opened again when they are lost."""
+_CLIENTS: dict[str, tuple[GlobalIndexSpec, IndexClient]] = {}
+"""By the table's URI, in this process, for as long as jobs are told the same of the index. Connections are opened again when they are lost."""
 PREPARES_WITHIN_S = 10.0
 """So long HBase may be away before a job is put off that has not begun."""
 
@@ -37,10 +37,7 @@ class NoGlobalIndex(ValueError):
 class HBaseIndex:
     def write_options(self, table: TableSpec) -> dict[str, str]:
         """New rows go into files of their own: so a commit says which keys it has inserted. Small files are put together by clustering."""
-        options = {"hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"}
-        if key_determines_partition(table):
-            return options | {"hoodie.index.type": "SIMPLE"}
-        return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+        return options_without_index(table) | {"hoodie.parquet.small.file.limit": "0"}
 
     def prepare(self, spark: SparkSession, table: TableSpec) -> None:
         """Follows what was committed: the look-up within the permit has little left. Where it cannot go on it is built there. A job that HBase does not
@@ -88,9 +85,7 @@ class HBaseIndex:
             return None
         if not keys:
             return []
-        groups = self._locate(spark, table, keys)
-        files = newest_base_files(spark, table.uri, {group.partition for group in groups})
-        return [file for file in files if file.group in groups]
+        return newest_files_of(spark, table.uri, self._locate(spark, table, keys))
 
     def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup]:
         self._follow(spark, table)
@@ -105,9 +100,13 @@ class HBaseIndex:
 
 def client_of(table: TableSpec) -> IndexClient:
     spec = _spec_of(table)
-    if spec not in _CLIENTS:
-        _CLIENTS[spec] = open_client(spec)
-    return _CLIENTS[spec]
+    known_spec, client = _CLIENTS.get(table.uri, (None, None))
+    if client is None or known_spec != spec:
+        if client is not None:
+            client.close()
+        client = open_client(spec)
+        _CLIENTS[table.uri] = spec, client
+    return client
 
 
 def _spec_of(table: TableSpec) -> GlobalIndexSpec:

@@ -15,8 +15,8 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.key_map import KeyMaps, TooManyKeys
-from ingestion.spark.file_groups.lookups import newest_base_files
-from ingestion.spark.file_groups.record_locations import key_determines_partition
+from ingestion.spark.file_groups.lookups import newest_files_of
+from ingestion.spark.file_groups.record_locations import options_without_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 
 _KEY_MAPS = KeyMaps()
@@ -24,10 +24,7 @@ _KEY_MAPS = KeyMaps()
 
 class MemoryIndex:
     def write_options(self, table: TableSpec) -> dict[str, str]:
-        options = {"hoodie.metadata.enable": "false"}
-        if key_determines_partition(table):
-            return options | {"hoodie.index.type": "SIMPLE"}
-        return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+        return options_without_index(table)
 
     def prepare(self, spark: SparkSession, table: TableSpec) -> None:
         """Its keys are read when they are asked for."""
@@ -65,8 +62,7 @@ class MemoryIndex:
         groups = self._locate(spark, table, keys)
         if groups is None:
             return None
-        files = newest_base_files(spark, table.uri, {group.partition for group in groups})
-        return [file for file in files if file.group in groups]
+        return newest_files_of(spark, table.uri, groups)
 
     def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup] | None:
         """None: the table has too many keys, or another index."""

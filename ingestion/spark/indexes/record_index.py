@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
-from ingestion.spark.file_groups.lookups import ASK_BY_BLOCK, file_groups_of_keys, newest_base_files
+from ingestion.spark.file_groups.lookups import ASK_BY_BLOCK, file_groups_of_keys, newest_files_of
 from ingestion.spark.file_groups.metadata_table import (
     build_metadata_table,
     compact_metadata_table,
@@ -72,11 +72,7 @@ class RecordIndex:
         groups = self._locate(spark, table, keys)
         if groups is None:
             return None
-        return [
-            file
-            for file in newest_base_files(spark, table.uri, {group.partition for group in groups})
-            if file.group in groups
-        ]
+        return newest_files_of(spark, table.uri, groups)
 
     def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup] | None:
         """None: the next commit builds the index."""

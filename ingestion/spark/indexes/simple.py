@@ -13,16 +13,13 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.lookups import newest_base_files
-from ingestion.spark.file_groups.record_locations import key_determines_partition
+from ingestion.spark.file_groups.record_locations import key_determines_partition, options_without_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 
 
 class SimpleIndex:
     def write_options(self, table: TableSpec) -> dict[str, str]:
-        options = {"hoodie.metadata.enable": "false"}
-        if key_determines_partition(table):
-            return options | {"hoodie.index.type": "SIMPLE"}
-        return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+        return options_without_index(table)
 
     def prepare(self, spark: SparkSession, table: TableSpec) -> None:
         """There is nothing to prepare."""

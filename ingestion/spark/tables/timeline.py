@@ -224,13 +224,18 @@ class Timeline:
 
     def written_files(self, file: CompletedFile) -> list[tuple[str, str, str]]:
         """The data files that a completed write has written, in no order: path of the partition, id of the file group, path within the
-        table. Raises CommitArchived where the write is not on the timeline any more: which files it wrote is not known then."""
+        table. Raises CommitArchived."""
+        return [(partition, stat["fileId"], stat["path"]) for partition, stat in self.write_stats(file)]
+
+    def write_stats(self, file: CompletedFile) -> list[tuple[str, Mapping[str, Any]]]:
+        """The table format's statistics of each of them, with the path of its partition. Raises CommitArchived where the write is not on the timeline any
+        more: which files it wrote is not known then."""
         try:
             record = read_avro_record(self._retry_read(partial(self.read_bytes, f".hoodie/timeline/{file.name}")))
         except FileNotFoundError as problem:
             raise CommitArchived(f"The commit {file.instant} is no longer on the timeline of {self.uri}.") from problem
         stats = (record.get("partitionToWriteStats") or {}).items()
-        return [(partition, stat["fileId"], stat["path"]) for partition, those in stats for stat in those]
+        return [(partition, stat) for partition, those in stats for stat in those]
 
     def completed(self) -> list[CompletedFile]:
         """The files of the completed writes that are not archived, in the order of completion: one listing, and nothing is read."""
