@@ -41,8 +41,8 @@ class HBaseIndex:
 
     def prepare(self, spark: SparkSession, table: TableSpec) -> None:
         """Follows what was committed: the look-up within the permit has little left. Where it cannot go on it is built there. A job that HBase does not
-        answer ends before it has read anything."""
-        if Timeline(table.uri).exists:
+        answer ends before it has read anything. An append-only table looks up what comes late, and follows then."""
+        if Timeline(table.uri).exists and not table.append_only:
             client = open_client(_spec_of(table), patience_s=PREPARES_WITHIN_S)
             with closing(client), suppress(NotFollowed, IndexTableMissing):
                 follow(spark, table, client)
