@@ -8,7 +8,7 @@ from lakehub.catalog.models import DatasetCopy, Feed
 from tests import factories as given
 from tests.factories import NOW
 
-ADDRESS = "hbase://loader:hush@thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles"
+ADDRESS = "hbase://thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles"
 
 
 def cluster(name: str = "main", where: str = "dc1", qps: int | None = 6_000) -> IndexCluster:
@@ -29,6 +29,6 @@ def uses_another_index(copy: DatasetCopy) -> None:
     Feed.objects.filter(dataset=copy.dataset_id).update(options={"index": "simple"})
 
 
-def job(copy: DatasetCopy, kind: str = JobKind.BACKFILL, state: str = JobState.RUNNING) -> JobRun:
+def job(copy: DatasetCopy, kind: JobKind = JobKind.BACKFILL, state: JobState = JobState.RUNNING) -> JobRun:
     run = given.run(copy, kind, state, started_at=None, ended_at=None)
     return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run.pk)

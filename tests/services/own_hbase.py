@@ -37,7 +37,7 @@ class OwnHBase:
             "LAKEHUB_TEST_SERVICES": str(self.folder),
             "LAKEHUB_TEST_HBASE_PORT": str(self.port),
         }
-        script = [ROOT / "deploy/services/hbase", *what]
+        script = [str(ROOT / "deploy/services/hbase"), *what]
         subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL)
 
 

@@ -1,16 +1,15 @@
-"""The address of a cluster: `hbase://user:password@thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles`. It needs no client library."""
+"""The address of a cluster: `hbase://thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles`. It needs no client library."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from dataclasses import dataclass
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from lakehub.kernel.suggest import did_you_mean
 
-EXAMPLE = "Write hbase://user:password@host:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://namenode/hfiles, where user and password may be left out."
-ESCAPES = "In a user or a password write %40 for @, %2F for /, %3A for :, %3F for ? and %23 for #."
+EXAMPLE = "Write hbase://host:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://namenode/hfiles."
 THRIFT_PORT, QUORUM_PORT = 9090, 2181
 _OPTIONS = ("quorum", "staging", "znode")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
@@ -39,8 +38,6 @@ class ClusterAddress:
     quorum: tuple[HostPort, ...]
     staging: str
     znode: str = "/hbase"
-    user: str = ""
-    password: str = field(default="", repr=False)
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -50,22 +47,20 @@ class ClusterAddress:
         return tuple(dict.fromkeys(names))
 
     def __str__(self) -> str:
-        """For people: without user and password."""
+        """For people: without what may be left out."""
         return f"hbase://{self.thrift}?quorum={','.join(map(str, self.quorum))}&staging={self.staging}"
 
 
 def read_address(url: str) -> ClusterAddress:
     """Raises UnusableAddress."""
     parts = _parse(url)
-    thrift = _host_port(parts.netloc.rpartition("@")[2], THRIFT_PORT, "The host")
+    thrift = _host_port(parts.netloc, THRIFT_PORT, "The host")
     options = _options(parts)
     return ClusterAddress(
         thrift,
         _quorum(options["quorum"]),
         _staging(options["staging"]),
         _znode(options.get("znode", "/hbase")),
-        unquote(parts.username or ""),
-        unquote(parts.password or ""),
     )
 
 
@@ -73,12 +68,16 @@ def _parse(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise UnusableAddress(f"The address does not parse. {EXAMPLE} {ESCAPES}") from None
+        raise UnusableAddress(f"The address does not parse. {EXAMPLE}") from None
     if parts.scheme != "hbase":
         raise UnusableAddress(f"The address does not begin with hbase://. {EXAMPLE}")
-    # An unescaped sign in a password ends the host there, and the rest of it would be read as path or options.
-    if parts.fragment or parts.path.strip("/") or "@" in parts.query:
-        raise UnusableAddress(f"The address has a path, a # or an @ behind the host. {ESCAPES} {EXAMPLE}")
+    if "@" in url.partition("staging=")[0]:
+        raise UnusableAddress(
+            "The address has a user or a password, and HBase's Thrift server asks for none. Leave them out, and let the network keep others away from "
+            f"the server. {EXAMPLE}"
+        )
+    if parts.fragment or parts.path.strip("/"):
+        raise UnusableAddress(f"The address has a path or a # behind the host. {EXAMPLE}")
     return parts
 
 
@@ -89,7 +88,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
         raise UnusableAddress(f"The address names an option twice. {EXAMPLE}")
     for name in options.keys() - set(_OPTIONS):  # it is not shown: it may be of the password
         raise UnusableAddress(
-            f"The address has an unknown option: it takes {', '.join(_OPTIONS)}.{did_you_mean(name, _OPTIONS)} {ESCAPES}"
+            f"The address has an unknown option: it takes {', '.join(_OPTIONS)}.{did_you_mean(name, _OPTIONS)}"
         )
     missing = [name for name in ("quorum", "staging") if not options.get(name)]
     if missing:
@@ -118,7 +117,8 @@ def _staging(uri: str) -> str:
             parts.scheme in _STAGING_SCHEMES and parts.path.startswith("/") and not (parts.query or parts.fragment)
         )
         has_place = bool(parts.netloc) or parts.scheme in ("file", "hdfs")
-        is_usable = is_usable and has_place and "@" not in parts.netloc
+        has_secret = "@" in parts.netloc and not parts.scheme.startswith("abfs")  # there it is the container
+        is_usable = is_usable and has_place and not has_secret
     except ValueError:
         is_usable = False
     if not is_usable:

@@ -85,9 +85,9 @@ def test_what_cannot_be_is_said(words: tuple[str, ...], why: str, monkeypatch: p
         command(*words)
 
 
-def test_a_cluster_elsewhere_is_to_be_benchmarked_and_with_a_new_password_it_is_not() -> None:
+def test_a_cluster_elsewhere_is_to_be_benchmarked_and_where_files_are_staged_elsewhere_it_is_not() -> None:
     made = cluster(qps=6_000)
-    change_address(made, ADDRESS.replace("hush", "rotated"), actor="ana", now=NOW)
+    change_address(made, ADDRESS.replace("/hfiles", "/entries"), actor="ana", now=NOW)
     assert IndexCluster.objects.get().qps_per_server == 6_000
     change_address(made, ADDRESS.replace("zk2", "zk3"), actor="ana", now=NOW)
     stored = IndexCluster.objects.get()
@@ -95,13 +95,13 @@ def test_a_cluster_elsewhere_is_to_be_benchmarked_and_with_a_new_password_it_is_
     assert "zk3" in stored.url
 
 
-def test_its_password_is_encrypted_and_nowhere_else() -> None:
+def test_its_address_is_encrypted_and_what_is_done_to_it_is_in_the_audit_log() -> None:
     made = cluster()
     note_benchmark(made, 7_000, actor="ana", now=NOW)
     change_address(made, ADDRESS.replace("thrift", "other"), actor="ana", now=NOW)
     with connection.cursor() as cursor:
         cursor.execute("select url from ingestion_indexcluster")
-        assert "hush" not in str(cursor.fetchone())
+        assert "thrift" not in str(cursor.fetchone())
     entries = [*AuditEntry.objects.filter(subject="index_cluster:main").order_by("pk")]
     assert [entry.action for entry in entries] == [
         "add index cluster",
@@ -109,23 +109,22 @@ def test_its_password_is_encrypted_and_nowhere_else() -> None:
         "benchmark index cluster",
         "change index cluster",
     ]
-    assert "hush" not in json.dumps([entry.detail for entry in entries])
     indexed("flights")
     recompute_all()
     shown = given.staff("view_indexcluster", "view_indexshare", "view_indexallowance")
     for page in ("indexcluster/", f"indexcluster/{made.pk}/change/", "indexshare/", "indexallowance/"):
         answer = shown.get(f"/console/ingestion/{page}", follow=True)
         assert answer.status_code == 200, page
-        assert "hush" not in answer.content.decode()
 
 
 def test_an_address_that_is_unusable_is_refused() -> None:
-    assert "lacks quorum and staging" in refused("hbase://loader:hush@thrift")["url"]
+    assert "lacks quorum and staging" in refused("hbase://thrift")["url"]
+    assert "asks for none" in refused(ADDRESS.replace("thrift", "loader:hush@thrift"))["url"]
 
 
 def test_hosts_are_those_that_connections_may_be_at(settings: object) -> None:
     settings.LAKEHUB_SOURCE_HOSTS = ["thrift", "*.zk.example.org", "10.0.0.0/8"]  # type: ignore[attr-defined]
-    hosts = "hbase://u:hush@thrift:9090?quorum=a.zk.example.org,127.0.0.1&staging=hdfs://metadata.internal/f"
+    hosts = "hbase://thrift:9090?quorum=a.zk.example.org,127.0.0.1&staging=hdfs://metadata.internal/f"
     why = refused(hosts)["url"]
     assert "127.0.0.1 is not a host" in why
     assert "metadata.internal is not a host" in why
@@ -137,7 +136,7 @@ def test_hosts_are_those_that_connections_may_be_at(settings: object) -> None:
 
 def test_files_are_not_staged_where_the_lake_is(tmp_path: Path, settings: object) -> None:
     given.data_center("dc1", (tmp_path / "lake").as_uri())
-    staging = f"hbase://u:hush@h?quorum=z&staging=file://{tmp_path}"
+    staging = f"hbase://h?quorum=z&staging=file://{tmp_path}"
     for url in (f"{staging}/lake/hfiles", staging, f"{staging}/lake/x/../y"):
         assert "holds Lakehub's own data" in refused(url, by_operator=True)["url"]
     assert "not below a folder that may be read" in refused(f"{staging}/staging")["url"]

@@ -6,12 +6,12 @@ import pytest
 
 from ingestion.domain.index_cluster.address import HostPort, UnusableAddress, read_address
 
-ADDRESS = "hbase://loader:s3cr%40t@Thrift-1:9091?quorum=zk1,[::1]:2182&staging=hdfs://nn:8020/hfiles/"
+ADDRESS = "hbase://Thrift-1:9091?quorum=zk1,[::1]:2182&staging=hdfs://nn:8020/hfiles/"
 
 
 def test_an_address_is_read_with_what_is_left_out() -> None:
     address = read_address(ADDRESS)
-    assert (address.user, address.password, address.thrift) == ("loader", "s3cr@t", HostPort("thrift-1", 9091))
+    assert address.thrift == HostPort("thrift-1", 9091)
     assert (address.quorum, address.staging) == (
         (HostPort("zk1", 2181), HostPort("::1", 2182)),
         "hdfs://nn:8020/hfiles",
@@ -19,13 +19,15 @@ def test_an_address_is_read_with_what_is_left_out() -> None:
     assert address.znode == "/hbase"
     assert address.hosts == ("thrift-1", "zk1", "::1", "nn")
     plain = read_address("hbase://h?quorum=zk&staging=file:///stage&znode=/hbase-2")
-    assert (plain.user, plain.thrift.port, plain.znode, plain.hosts) == ("", 9090, "/hbase-2", ("h", "zk"))
+    assert (plain.thrift.port, plain.znode, plain.hosts) == (9090, "/hbase-2", ("h", "zk"))
+    azure = read_address("hbase://h?quorum=zk&staging=abfss://files@lake.example.org/stage")
+    assert (azure.staging, azure.hosts) == ("abfss://files@lake.example.org/stage", ("h", "zk", "lake.example.org"))
 
 
-def test_it_is_shown_without_user_and_password() -> None:
-    address = read_address(ADDRESS)
-    assert str(address) == "hbase://thrift-1:9091?quorum=zk1:2181,[::1]:2182&staging=hdfs://nn:8020/hfiles"
-    assert "s3cr" not in repr(address)
+def test_it_is_shown_with_its_ports() -> None:
+    shown = str(read_address(ADDRESS))
+    assert shown == "hbase://thrift-1:9091?quorum=zk1:2181,[::1]:2182&staging=hdfs://nn:8020/hfiles"
+    assert str(read_address(shown)) == shown
 
 
 @pytest.mark.parametrize(
@@ -34,10 +36,12 @@ def test_it_is_shown_without_user_and_password() -> None:
         ("", "does not begin with hbase://"),
         ("http://h?quorum=z&staging=hdfs:///f", "does not begin with hbase://"),
         ("hbase://[::1?quorum=z&staging=hdfs:///f", "does not parse"),
-        ("hbase://u:hush/x@h?quorum=z&staging=hdfs:///f", "In a user or a password write %40"),
-        ("hbase://u:hush?x@h?quorum=z&staging=hdfs:///f", "In a user or a password write %40"),
-        ("hbase://u:hush#x@h?quorum=z&staging=hdfs:///f", "In a user or a password write %40"),
-        ("hbase://u:hush@?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
+        ("hbase://u:hush/x@h?quorum=z&staging=hdfs:///f", "asks for none. Leave them out"),
+        ("hbase://u:hush?x@h?quorum=z&staging=hdfs:///f", "asks for none. Leave them out"),
+        ("hbase://u:hush#x@h?quorum=z&staging=hdfs:///f", "asks for none. Leave them out"),
+        ("hbase://u:hush@h?quorum=z&staging=hdfs:///f", "asks for none. Leave them out"),
+        ("hbase://h/x?quorum=z&staging=hdfs:///f", "has a path or a #"),
+        ("hbase://?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
         ("hbase://h:0?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
         ("hbase://h:99999?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
         ("hbase://h?quorum=z,,y&staging=hdfs:///f", "ZooKeeper 2 of `quorum` is not a host"),

@@ -1,0 +1,241 @@
+"""What jobs may ask of the Global Index and what they ask: over one, two and three region servers, and three jobs at once.
+
+The jobs are processes with Spark sessions of their own that look keys up in a real HBase, by the allowances that they take from the
+database. What was asked is what the region servers counted. `--draw FILE` draws both figures as SVG.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from bench.harness import Report, run
+from bench.pacing.counters import FRESH_AFTER_S, Counts, read_counts
+from bench.pacing.drawing import Drawn, draw
+from bench.pacing.job import Done, Work, run_job
+from bench.schedule import instance
+from tests.services.own_hbase import own_hbase
+
+PORT = 25_900
+QPS = 2_000
+"""Of a server: so few that neither the jobs nor this machine is what limits them."""
+FRACTION = 0.5
+"""Of the one dataset, set by hand, while servers come."""
+WITHIN = 0.10
+STRETCH_S = 10.0
+_READY_WITHIN_S = 240.0
+_ENDS_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A dataset of so many rows, as the rule counts them, whose table of HBase has so many regions."""
+
+    name: str
+    rows: int
+    regions: int
+
+
+@dataclass(frozen=True)
+class Size:
+    servers: tuple[int, ...]
+    seconds: float
+
+
+FULL, QUICK = Size((1, 2, 3), 80.0), Size((1,), 12.0)
+ALONE = Table("flights", 1_000_000, 12)
+AT_ONCE = (Table("trips", 8_000_000, 12), Table("orders", 2_000_000, 6), Table("cities", 20_000, 1))
+
+
+def main() -> int:
+    return run("index_rates", bench, __doc__, options=_options)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--draw", type=Path, help="the file of the drawing")
+
+
+def bench(report: Report) -> None:
+    size = QUICK if report.quick else FULL
+    alone = []
+    with instance("sqlite"):
+        for servers in size.servers:
+            with _hbase(servers):
+                alone.append(_stage((ALONE,), servers, size.seconds, by_hand=FRACTION))
+                if servers == size.servers[-1]:
+                    at_once = _stage(AT_ONCE, servers, size.seconds)
+    _tell(report, alone, at_once)
+    if report.arguments.draw:
+        report.arguments.draw.write_text(draw(_drawn(alone), _drawn([at_once])))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A job: what it was allowed, and what the servers have counted of its table; keys a second."""
+
+    name: str
+    servers: int
+    allowed: float
+    achieved: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the jobs of a cluster of so many `servers` have done, and the most rows a second that one of these has read in one stretch."""
+
+    servers: int
+    jobs: list[Measured]
+    most_of_a_server: float
+
+
+def _stage(tables: Sequence[Table], servers: int, seconds: float, *, by_hand: float | None = None) -> Stage:
+    center = f"of-{servers}-servers-{len(tables)}-jobs"
+    names = [_make_dataset(table, center) for table in tables]
+    if by_hand is not None:
+        _set_fraction(names[0], by_hand)
+    works = [
+        Work(name, f"127.0.0.1:{PORT}", f"127.0.0.1:{PORT + 1}", table.regions, seconds)
+        for name, table in zip(names, tables, strict=True)
+    ]
+    done, samples = _play(works, [PORT + 12 + number for number in range(1, servers + 1)])
+    counted = samples[-1].since(samples[0])
+    jobs = [Measured(job.name, job.servers, job.allowed, counted.of_table(job.name) / job.seconds) for job in done]
+    stretches = [later.since(earlier) for earlier, later in pairwise(samples)]
+    most = max(each.of_server(server) / each.at for each in stretches for server in range(1, servers + 1))
+    return Stage(servers, jobs, most)
+
+
+@contextmanager
+def _hbase(servers: int) -> Iterator[None]:
+    folder = Path(tempfile.mkdtemp(prefix="lakehub-bench-hbase-"))
+    try:
+        with own_hbase(folder, PORT, servers):
+            yield
+    finally:
+        shutil.rmtree(folder)
+
+
+def _make_dataset(table: Table, center: str) -> str:
+    """Onboarded, with a job that is at work; its data center has a cluster of its own. Returns its name."""
+    from ingestion.index_shares.shares import note_table, recompute_all
+    from ingestion.models import IndexCluster
+    from tests import factories, index_jobs
+
+    if not IndexCluster.objects.filter(name=center).exists():
+        index_jobs.cluster(center, center, qps=QPS)
+    dataset = factories.dataset(f"{table.name}-{center}", copies=(center,))
+    factories.feed(dataset, options={"index": "hbase"})
+    copy = factories.copy_of(dataset, center)
+    index_jobs.job(copy)
+    recompute_all()
+    note_table(copy, servers=1, rows=table.rows)
+    return str(dataset.name)
+
+
+def _set_fraction(name: str, fraction: float) -> None:
+    from ingestion.domain.index_cluster.fractions import WHOLE
+    from ingestion.index_shares.shares import set_fraction
+    from lakehub.catalog.models import DatasetCopy
+
+    copy = DatasetCopy.objects.get(dataset__name=name)
+    set_fraction(copy, int(WHOLE * fraction), actor="bench", now=datetime.now(UTC))
+
+
+def _play(works: Sequence[Work], ports: Sequence[int]) -> tuple[list[Done], list[Counts]]:
+    """A process for each, all at once; and the counters of the servers from before they began until after they ended."""
+    spawn = multiprocessing.get_context("spawn")
+    ready, answers, processes = spawn.Barrier(len(works) + 1), [], []
+    for work in works:
+        answer, sender = spawn.Pipe(duplex=False)
+        processes.append(spawn.Process(target=run_job, args=(work, ready, sender)))
+        processes[-1].start()
+        sender.close()
+        answers.append(answer)
+    try:
+        ready.wait(_READY_WITHIN_S)
+        time.sleep(FRESH_AFTER_S)
+        samples = [read_counts(ports)]
+        ready.wait(_READY_WITHIN_S)
+        samples += _samples(ports, answers)
+        return [answer.recv() for answer in answers], samples
+    finally:
+        for process in processes:
+            process.join(_ENDS_WITHIN_S)
+            process.kill()
+
+
+def _samples(ports: Sequence[int], answers: Sequence[Connection]) -> Iterator[Counts]:
+    """Until each of the jobs has answered, and one more, in which all that they have asked is counted."""
+    working = set(answers)
+    while working:
+        answered = wait(working, timeout=STRETCH_S)
+        working -= set(answered)
+        if not answered:
+            yield read_counts(ports)
+    time.sleep(FRESH_AFTER_S)
+    yield read_counts(ports)
+
+
+def _tell(report: Report, alone: Sequence[Stage], at_once: Stage) -> None:
+    headings = ["region servers", "allowed keys/s", "counted by the servers/s", "counted, of allowed"]
+    lines = []
+    for stage in alone:
+        (job,) = stage.jobs
+        lines.append(
+            [stage.servers, f"{job.allowed:,.0f}", f"{job.achieved:,.0f}", f"{job.achieved / job.allowed:.3f}"]
+        )
+        report.figure(f"allowed_{stage.servers}_servers", job.allowed)
+        report.figure(f"achieved_{stage.servers}_servers", job.achieved)
+        _judge(report, f"{stage.servers} servers: counted, of allowed", job.achieved / job.allowed)
+    report.table(f"One job, {FRACTION:.0%} of a cluster whose servers answer {QPS:,} keys/s each", headings, lines)
+    least, most = alone[0], alone[-1]
+    if most is not least:
+        grown = most.jobs[0].achieved / least.jobs[0].achieved
+        _judge(report, f"{most.servers} servers, of {most.servers} times one", grown / most.servers * least.servers)
+    _tell_at_once(report, at_once)
+
+
+def _tell_at_once(report: Report, stage: Stage) -> None:
+    lines = []
+    for job in stage.jobs:
+        name = job.name.partition("-")[0]
+        achieved = job.achieved / job.allowed
+        lines.append([name, job.servers, f"{job.allowed:,.0f}", f"{job.achieved:,.0f}", f"{achieved:.3f}"])
+        report.figure(f"allowed_{name}", job.allowed)
+        report.figure(f"achieved_{name}", job.achieved)
+        _judge(report, f"{name}, beside the others: counted, of allowed", achieved)
+    headings = ["dataset", "on servers", "allowed keys/s", "counted by the servers/s", "counted, of allowed"]
+    report.table(f"Three jobs at once, {stage.servers} servers", headings, lines)
+    report.figure("most_of_a_server", stage.most_of_a_server)
+    report.at_most(
+        f"most that a server has answered in {STRETCH_S:g} s, of its keys/s", stage.most_of_a_server / QPS, 1
+    )
+
+
+def _drawn(stages: Sequence[Stage]) -> list[Drawn]:
+    """By the number of servers where a stage has one job, else by the dataset."""
+    return [
+        Drawn(f"{stage.servers}" if len(stage.jobs) == 1 else job.name.partition("-")[0], job.allowed, job.achieved)
+        for stage in stages
+        for job in stage.jobs
+    ]
+
+
+def _judge(report: Report, label: str, ratio: float) -> None:
+    """Neither more nor less."""
+    report.at_most(f"{label}: off by", abs(ratio - 1), WITHIN)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

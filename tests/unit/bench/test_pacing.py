@@ -1,0 +1,28 @@
+"""What bench.index_rates makes of the counters of region servers, and how it draws it."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from bench.pacing.counters import Counts
+from bench.pacing.drawing import Drawn, draw
+
+
+def test_what_was_read_meanwhile_is_told_by_table_and_by_server() -> None:
+    before = Counts(10.0, {(1, "trips"): 100, (2, "trips"): 50})
+    later = Counts(20.0, {(1, "trips"): 400, (2, "trips"): 250, (2, "orders"): 30})
+    meanwhile = later.since(before)
+    assert meanwhile.at == 10.0
+    assert (meanwhile.of_table("trips"), meanwhile.of_table("orders")) == (500, 30)
+    assert (meanwhile.of_server(1), meanwhile.of_server(2)) == (300, 230)
+
+
+def test_bars_are_as_high_as_what_was_counted_and_marks_as_what_was_allowed() -> None:
+    drawn = draw([Drawn("1", 1_000, 500)], [Drawn("<trips>", 2_000, 2_000), Drawn("orders", 500, 0)])
+    heights = [float(height) for height in re.findall(r'<rect x="[^"]*" y="[^"]*" width="44" height="([^"]*)"', drawn)]
+    marks = [float(y) for y in re.findall(r'y1="([^"]*)" y2="[^"]*" stroke="#b44d12"', drawn)]
+    assert heights == [80.0, 160.0, 0.0]
+    assert [210 - y for y in marks] == [160.0, 160.0, 40.0]
+    texts = [element.text for element in ElementTree.fromstring(drawn).iter() if element.text]
+    assert "<trips>" in texts
