@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+from zlib import crc32
 
 FAMILY = b"e"
 FILE_ID, PARTITION, INSTANT = b"f", b"p", b"t"
@@ -33,6 +34,12 @@ def row_of(key: str) -> bytes:
     if not row:
         raise ValueError("A record key is an empty text: HBase has no row for it.")
     return row if len(row) <= MAX_ROW_BYTES else _HASHED + hashlib.sha256(row).digest()
+
+
+def spread(keys: Iterable[str]) -> list[str]:
+    """Each once, in an order in which any few in a row lie all over the table. In the order of a source, which often is that of its keys, all requests would
+    go to one region at a time, and its server would be asked for what all together can answer."""
+    return sorted(set(keys), key=lambda key: crc32(key.encode()))
 
 
 def cells_of(key: str, entry: Entry) -> dict[bytes, bytes]:

@@ -17,7 +17,7 @@ from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
 from ingestion.index.client import IndexTableMissing, IndexUnavailable, Region
-from ingestion.index.entries import FAMILY, QUALIFIERS, STATE_ROW, Entry, cells_of, entry_of, row_of
+from ingestion.index.entries import FAMILY, QUALIFIERS, STATE_ROW, Entry, cells_of, entry_of, row_of, spread
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class ThriftIndexClient:
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
         found_entries: dict[str, Entry] = {}
-        for some in self._batches(sorted({row_of(key) for key in keys})):
+        for some in self._batches([row_of(key) for key in spread(keys)]):
             found_entries |= self._get(some)
             self.reads += len(some)
         return found_entries
@@ -89,11 +89,11 @@ class ThriftIndexClient:
         return dict(_entry_of(result) for result in answer[:-1])
 
     def put(self, entries: Mapping[str, Entry], *, at_ms: int) -> None:
-        for some in self._batches([*entries.items()]):
-            self._mutate([_put(row_of(key), cells_of(key, entry)) for key, entry in some], at_ms)
+        for some in self._batches(spread(entries)):
+            self._mutate([_put(row_of(key), cells_of(key, entries[key])) for key in some], at_ms)
 
     def delete(self, keys: Iterable[str], *, at_ms: int) -> None:
-        for some in self._batches([*keys]):
+        for some in self._batches(spread(keys)):
             self._mutate([_delete(row_of(key)) for key in some], at_ms)
 
     def _mutate(self, mutations: list[Any], at_ms: int) -> None:

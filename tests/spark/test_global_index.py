@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.global_index import building
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import follow
+from ingestion.spark.global_index.looking_up import spread_keys
 from ingestion.spark.indexes import hbase
 from ingestion.spark.indexes.hbase import HBaseIndex, client_of
 from ingestion.spark.loading import small_batches
@@ -135,6 +137,19 @@ def test_many_keys_are_asked_for_by_sparks_tasks(
     assert (report.error, report.written.inserts, report.written.updates) == (None, 0, 2)
     assert orders.rows(spark) == orders.source_rows()
     assert entries(spark, orders) == places(spark, orders)
+
+
+def test_each_task_asks_all_over_the_table_at_any_time(spark: SparkSession, orders: Orders) -> None:
+    """The batch is in the order of its keys, as a source often has it; the HFiles' regions are not asked one after the other."""
+    batch = BatchKeys(spark.range(20_000, numPartitions=4), 20_000, None, orders.table)
+    tasks = (
+        spread_keys(batch, orders.table, 2).rdd.mapPartitions(lambda rows: [[int(row.key) for row in rows]]).collect()
+    )
+    assert sorted(key for keys in tasks for key in keys) == [*range(20_000)]
+    for keys in tasks:
+        for begin in range(0, len(keys) - 1_000, 1_000):
+            by_fourth = Counter(key // 5_000 for key in keys[begin : begin + 1_000])
+            assert min(by_fourth[fourth] for fourth in range(4)) > 180, by_fourth
 
 
 def test_whatever_is_committed_is_followed(spark: SparkSession, orders: Orders) -> None:

@@ -39,10 +39,15 @@ def groups_of_batch(
     if not all(is_certain_type(type_) for _, type_ in batch.frame.dtypes):
         return None
     tasks = max(1, min(spark.sparkContext.defaultParallelism, -(-batch.rows // BATCH)))
-    keys = batch.frame.select(F.when(~is_empty_key(table), record_key(table)).alias("key"))
-    rows = keys.repartition(tasks, "key").mapInArrow(_asker(spec, tasks), _GROUPS).distinct().collect()
+    rows = spread_keys(batch, table, tasks).mapInArrow(_asker(spec, tasks), _GROUPS).distinct().collect()
     groups = {FileGroup(row.partition, row.file_id) for row in rows}
     return None if _UNCERTAIN in groups else groups
+
+
+def spread_keys(batch: BatchKeys, table: TableSpec, tasks: int) -> DataFrame:
+    """`key`, null for one that cannot be asked for: each task has keys from all over the table at any time, as `ingestion.index.entries.spread` says."""
+    keys = batch.frame.select(F.when(~is_empty_key(table), record_key(table)).alias("key"))
+    return keys.repartition(tasks, "key").sortWithinPartitions(F.xxhash64("key"))
 
 
 def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.index.entries import INSTANT, MAX_ROW_BYTES, STATE_ROW, DamagedEntry, Entry, cells_of, entry_of, row_of
+from ingestion.index.entries import (
+    INSTANT,
+    MAX_ROW_BYTES,
+    STATE_ROW,
+    DamagedEntry,
+    Entry,
+    cells_of,
+    entry_of,
+    row_of,
+    spread,
+)
 
 KEYS = st.one_of(
     st.text(min_size=1),
@@ -40,3 +52,13 @@ def test_an_empty_key_has_no_row() -> None:
 def test_a_row_of_somebody_else_is_named(row: bytes, cells: dict[bytes, bytes]) -> None:
     with pytest.raises(DamagedEntry, match=r"row b'.*k' of the index"):
         entry_of(row, cells)
+
+
+def test_any_few_keys_in_a_row_lie_all_over_the_table() -> None:
+    """So no region server is asked for more than its part, in whatever order a source has its keys."""
+    keys = [f"{number:08}" for number in range(100_000)]
+    in_order = spread([*keys, *keys])
+    assert sorted(in_order) == keys
+    for begin in range(0, len(keys), 1_000):
+        by_tenth = Counter(key[3] for key in in_order[begin : begin + 1_000])
+        assert min(by_tenth[f"{tenth}"] for tenth in range(10)) > 60, by_tenth
