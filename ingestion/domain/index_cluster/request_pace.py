@@ -12,6 +12,8 @@ SLOWEST = 1 / 32
 """Of the rate: a server that is overloaded for long is still asked, or nobody would see that it has recovered."""
 RECOVERY_PER_S = 1 / 30
 """Of the rate: from a standstill it is whole again after half a minute, which is how long HBase takes to move the regions of a server that died."""
+AT_ONCE_S = 0.25
+"""The requests of so many seconds are sent at once at most: smaller calls at a slower rate, so that servers are not asked in bursts."""
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.001, 1.0
 """Of one sleep: no shorter than a clock can tell apart, and no longer than it may take the rate to recover."""
 
@@ -40,7 +42,7 @@ class RequestPace:
         return self.rate * self._slowed
 
     def take(self, wanted: int) -> int:
-        """Waits until requests may be sent, and says how many: at least one, at most `wanted`, and at most what may be saved up.
+        """Waits until requests may be sent, and says how many: at least one, at most `wanted`, and at most those of AT_ONCE_S.
 
         Whoever wants more sends these and asks again: a batch of any size keeps to the rate.
         """
@@ -48,7 +50,7 @@ class RequestPace:
             return 0
         while True:
             self._advance()
-            granted = min(wanted, int(self._most_saved()))
+            granted = min(wanted, max(1, int(self.present_rate * AT_ONCE_S)))
             if self._saved >= granted:
                 self._saved -= granted
                 return granted

@@ -82,12 +82,14 @@ def area(rates: list[tuple[float, float]], begin: float, end: float) -> float:
     return sum(rate * max(0.0, min(end, upto) - max(begin, since)) for (since, rate), upto in pieces)
 
 
-def test_a_batch_larger_than_a_seconds_requests_is_sent_in_pieces() -> None:
+def test_a_batch_is_sent_in_pieces_of_a_quarter_of_a_second() -> None:
     pace, clock = pace_at(100.0)
-    assert pace.take(1_000) == 100
-    assert clock.slept == pytest.approx(1.0)
-    send(pace, 1_000)
-    assert clock.slept == pytest.approx(11.0)
+    assert pace.take(1_000) == 25
+    assert clock.slept == pytest.approx(0.25)
+    clock.at += 3_600
+    assert pace.take(1_000) == 25, "also where more is saved up"
+    send(pace, 1_075)
+    assert clock.slept == pytest.approx(10.25)
     assert pace.take(0) == 0
 
 
