@@ -203,7 +203,8 @@ def claim_next_run(worker: str, *, now: datetime, lease: timedelta = LEASE_DURAT
         except IntegrityError:
             continue
         if won:
-            return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run_id)
+            related = ("copy__dataset__feed__connection", "copy__data_center", "copy__index_change")
+            return JobRun.objects.select_related(*related).get(pk=run_id)
     return None
 
 

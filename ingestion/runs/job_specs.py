@@ -90,10 +90,11 @@ def job_spec_of(
     reads = kind in READING_KINDS or (kind in _KINDS_IN_A_LOG and is_captured_feed(feed))
     connection = feed.connection if feed is not None and reads else None
     options = checked_options({} if feed is None else feed.options)
-    options["index"] = _index_of(copy, kind)
     if run.kind == JobKind.FOLLOW:
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
+    if not is_look:
+        options["index"] = _index_of(copy, kind)
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     topic = _topic(run, connection, is_look=is_look, now=now - ahead)
     hidden = HiddenColumns() if feed is None or topic is None else hidden_columns_of(feed)
