@@ -6,7 +6,8 @@ No request goes through a region server's memory, so nothing is throttled.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.index.client import IndexClient
+from ingestion.index.client import IndexClient, Region
 from ingestion.index.entries import FAMILY, MAX_ROW_BYTES, QUALIFIERS
 from ingestion.index.hfile.writer import HFileWriter
 from ingestion.index.thrift_client import FAMILIES
@@ -49,6 +50,10 @@ class CommitsGone(LookupError):
     """What was committed during a building cannot be followed."""
 
 
+class RegionsChanged(LookupError):
+    """HFiles do not fit the regions of the table that was made for them."""
+
+
 class Built(NamedTuple):
     """`loaded`: the HFiles that HBase took: as many as there were, as none had to be split."""
 
@@ -71,28 +76,29 @@ def build(
     comes meanwhile is followed later, whether the reading has seen it or not, as its entries are the later ones. The permit is held while HBase takes the
     files, for seconds: nobody looks a key up in one table after he has followed the timeline in another.
 
-    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging, and CommitsGone: whatever index stood before is as it was.
+    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging and CommitsGone, where whatever index stood before is as it was, and RegionsChanged.
     """
     completions = _completions(table)
     newest = max(completions.values(), default="")
     building = uuid.uuid4().hex
     folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{building}"
-    try:
-        with open_administration(spark, _settings_of(index)) as hbase:
-            hbase.check_owner(index.table, table.uri)
-            check_staging(index.staging_uri, hbase)
+    with open_administration(spark, _settings_of(index)) as hbase:
+        hbase.check_owner(index.table, table.uri)
+        check_staging(index.staging_uri, hbase)
+        try:
             files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
             failpoint.reach("index.after_reading")
             with permit():
                 _check_goes_on(table, completions)
                 hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
                 failpoint.reach("index.before_load")
+                _check_fit(client.regions(), files)
                 built = _load(hbase, index.table, folder, files)
                 failpoint.reach("index.after_load")
                 client.note({BUILT: building})
                 note_followed(client, completions)
-    finally:
-        _remove(folder)
+        finally:
+            _remove(folder)
     return built
 
 
@@ -106,6 +112,17 @@ def _check_goes_on(table: TableSpec, completions: dict[str, str]) -> None:
         raise CommitsGone(
             f"Commits of `{table.name}` were rolled back, or left its timeline, while its index was being built: it would miss what came meanwhile. "
             "The index that stood before stays in use; ask for `rebuild_index` again."
+        )
+
+
+def _check_fit(regions: Sequence[Region], files: Sequence[HFile]) -> None:
+    """Each lies in one region: HBase's loader would have to split it, which its client cannot do beside Spark's Hadoop. Raises RegionsChanged."""
+    starts = [region.start for region in regions]
+    unfit = [file for file in files if bisect_right(starts, file.first) != bisect_right(starts, file.last)]
+    if unfit:
+        raise RegionsChanged(
+            f"Somebody has split or merged the regions of the table that was made for {len(files):,} HFiles: {len(unfit):,} of them fit no region, and none was "
+            "loaded. The index is made anew with the next try; let nobody else split or merge its regions meanwhile."
         )
 
 
