@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from ingestion.lake import error_rows, readers
 from ingestion.models import Commit, JobKind, JobRun, ReaderPosition
 from ingestion.runs import blocked_inputs, failed_runs, job_runs, rebuilds
-from ingestion.runs.index_use.states import copy_indexes
+from ingestion.runs.index_choice.states import copy_indexes
 from ingestion.runs.job_specs import error_table_uri
 from ingestion.runs.replays.row_choice import RowChoice, request_replay
 from ingestion.runs.source_use.kept_loads import raw_chunk_places

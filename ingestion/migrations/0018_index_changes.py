@@ -5,23 +5,47 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('catalog', '0005_hidden_columns'),
-        ('ingestion', '0016_index_clusters'),
+        ("catalog", "0005_hidden_columns"),
+        ("ingestion", "0016_index_clusters"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='IndexChange',
+            name="IndexChange",
             fields=[
-                ('copy', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='index_change', serialize=False, to='catalog.datasetcopy')),
-                ('former', models.CharField(max_length=50)),
+                (
+                    "copy",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="index_change",
+                        serialize=False,
+                        to="catalog.datasetcopy",
+                    ),
+                ),
+                ("former", models.CharField(max_length=50)),
             ],
         ),
         migrations.AlterField(
-            model_name='jobrun',
-            name='kind',
-            field=models.CharField(choices=[('bootstrap', 'Bootstrap'), ('incremental', 'Incremental'), ('backfill', 'Backfill'), ('delete', 'Delete'), ('replay', 'Replay'), ('cluster', 'Cluster'), ('set_position', 'Set Position'), ('drop', 'Drop'), ('verify_index', 'Verify Index'), ('rebuild_index', 'Rebuild Index'), ('drop_index', 'Drop Index'), ('follow', 'Follow')], max_length=16),
+            model_name="jobrun",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("bootstrap", "Bootstrap"),
+                    ("incremental", "Incremental"),
+                    ("backfill", "Backfill"),
+                    ("delete", "Delete"),
+                    ("replay", "Replay"),
+                    ("cluster", "Cluster"),
+                    ("set_position", "Set Position"),
+                    ("drop", "Drop"),
+                    ("verify_index", "Verify Index"),
+                    ("rebuild_index", "Rebuild Index"),
+                    ("drop_index", "Drop Index"),
+                    ("follow", "Follow"),
+                ],
+                max_length=16,
+            ),
         ),
     ]

@@ -14,11 +14,11 @@ from django.db.models.functions import Cast, Coalesce, Concat, Now
 from ingestion.captures.states import note_loaded
 from ingestion.domain.remaining import phase_time_left
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
+from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
 from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
-from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
 from ingestion.runs.copy_lag import has_table
-from ingestion.runs.index_use import changing
+from ingestion.runs.index_choice import changing
 from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
 from ingestion.runs.requests.params import check_params
@@ -376,7 +376,9 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
     for name in params.get("partitions", ()):
         _check_partition(copy, name)
     if kind == JobKind.DROP_INDEX and HBASE in (wanted_index(copy), standing_index(copy)):
-        raise Refused(f"The jobs of {copy} use the index `{HBASE}`, or it is being built for them: choose another first.")
+        raise Refused(
+            f"The jobs of {copy} use the index `{HBASE}`, or it is being built for them: choose another first."
+        )
     if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
         raise Refused("A delete needs `keys` or `share`, one of the two.")
 

@@ -25,7 +25,7 @@ from ingestion.lake.error_rows import ErrorFilters, read_error_keys
 from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
 from ingestion.models import IndexCluster, JobKind, JobRun, ReplayRequest
-from ingestion.runs.index_use.changing import may_have_table_in_hbase
+from ingestion.runs.index_choice.changing import may_have_table_in_hbase
 from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (

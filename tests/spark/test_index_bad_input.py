@@ -19,6 +19,7 @@ from ingestion.spark.file_groups import batch_keys
 from ingestion.spark.global_index import building, staging
 from ingestion.spark.global_index.administration import Administration, RegionServer, open_administration
 from ingestion.spark.loading import small_batches
+from lakehub.kernel import failpoint
 from tests.spark.order_shop import Orders
 from tests.spark.test_global_index import LATER, LATEST, entries, places
 
@@ -170,7 +171,7 @@ def test_hfiles_that_do_not_fit_the_regions_any_more_are_made_anew(
                 hbase.create(index.table, orders.table.uri, FAMILIES, [b"1", b"2", b"33", b"9"])
 
     with monkeypatch.context() as changed:
-        changed.setattr(building.failpoint, "reach", change_regions)
+        changed.setattr(failpoint, "reach", change_regions)
         error = orders.run(spark, "bootstrap", "b").error or ""
     assert "RegionsChanged: Somebody has split or merged the regions" in error
     orders.change(3, -1.0, LATER)

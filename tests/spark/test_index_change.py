@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.global_index import building
+from lakehub.kernel import failpoint
 from tests.spark.order_shop import Orders, global_index_of
 from tests.spark.test_global_index import LATEST, entries, places
 
@@ -33,7 +34,7 @@ def rebuilt(spark: SparkSession, orders: Orders, run: str) -> object:
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, Callable[[], object]], None]]:
     """What is to happen when a building comes to a point, once."""
     waiting: dict[str, Callable[[], object]] = {}
-    monkeypatch.setattr(building.failpoint, "reach", lambda name: waiting.pop(name, lambda: None)())
+    monkeypatch.setattr(failpoint, "reach", lambda name: waiting.pop(name, lambda: None)())
     yield waiting.__setitem__
     assert not waiting
 

@@ -18,7 +18,7 @@ from frontend.ui.feed_fields.hidden_columns import hidden_column_facts
 from frontend.ui.feed_fields.options import feed_option_facts
 from frontend.ui.form_actions import actor_of, errors_as_messages, perform_action
 from frontend.ui.whole_numbers import parse_whole_number
-from ingestion.runs.index_use.states import copy_indexes
+from ingestion.runs.index_choice.states import copy_indexes
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can, require

@@ -23,8 +23,8 @@ from ingestion.index.entries import FAMILY, MAX_ROW_BYTES, QUALIFIERS
 from ingestion.index.hfile.writer import HFileWriter
 from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
-from ingestion.spark.global_index.administration import Administration, open_administration
 from ingestion.spark.file_groups.key_map import goes_on_from
+from ingestion.spark.global_index.administration import Administration, open_administration
 from ingestion.spark.global_index.following import BUILT, milliseconds_of, note_followed
 from ingestion.spark.global_index.staging import check_staging
 from ingestion.spark.tables.hudi import read_table

@@ -15,12 +15,12 @@ from django.test import Client
 from ingestion.index_shares.standing import standing_index
 from ingestion.models import IndexChange, JobKind, JobRun, JobState
 from ingestion.runs import job_runs, run_worker
+from ingestion.runs.index_choice.states import copy_indexes
 from ingestion.runs.index_use import allowances
-from ingestion.runs.index_use.states import copy_indexes
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec, TableSpec
-from lakehub.accounts.models import AuditEntry
+from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.datasets.changes import update_dataset
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -231,15 +231,15 @@ def test_a_dataset_whose_cluster_is_gone_may_be_changed_otherwise(copy: DatasetC
     chooses(copy, "hbase", overlap_s=60)
 
 
-def signed_in(client: Client, copy: DatasetCopy, role: str) -> Client:
-    person = given.user(f"person-{role}")
+def signed_in(client: Client, copy: DatasetCopy, role: Role) -> Client:
+    person = given.user(f"person-{role.value}")
     given.member(person, copy.dataset.team, role)
     client.force_login(person)
     return client
 
 
 def test_the_api_changes_it_and_says_how_far_it_is(client: Client, loaded: DatasetCopy) -> None:
-    owner = signed_in(client, loaded, "owner")
+    owner = signed_in(client, loaded, Role.OWNER)
     change: dict[str, Any] = {"feed_options": {"index": "hbase"}}
     assert owner.patch(API, json.dumps(change), "application/json").status_code == 200
     (state,) = owner.get(f"{API}/indexes").json()
@@ -248,7 +248,7 @@ def test_the_api_changes_it_and_says_how_far_it_is(client: Client, loaded: Datas
         "data_center": "dc1", "index": "simple", "wanted": "hbase", "run": run.pk, "state": "queued",
         "sentence": f"simple; hbase waits to be built by run {run.pk}.",
     }  # fmt: skip
-    viewer = signed_in(Client(), loaded, "viewer")
+    viewer = signed_in(Client(), loaded, Role.VIEWER)
     assert viewer.patch(API, json.dumps({"feed_options": {}}), "application/json").status_code == 403
     assert standing_index(fresh(loaded)) == "simple"
 
@@ -261,7 +261,7 @@ def form_of(page: Client) -> dict[str, str]:
 
 
 def test_the_pages_change_it_and_say_how_far_it_is(client: Client, loaded: DatasetCopy) -> None:
-    owner = signed_in(client, loaded, "owner")
+    owner = signed_in(client, loaded, Role.OWNER)
     settings = "/datasets/flights/settings"
     assert "Index: simple" not in owner.get(settings).content.decode()
     assert owner.post(settings, form_of(owner) | {"feed-index": "hbase"}).status_code == 302
@@ -274,7 +274,7 @@ def test_the_pages_change_it_and_say_how_far_it_is(client: Client, loaded: Datas
 
 def test_the_page_says_why_an_index_is_refused(client: Client, copy: DatasetCopy) -> None:
     given.with_table(copy)
-    owner = signed_in(client, copy, "owner")
+    owner = signed_in(client, copy, Role.OWNER)
     settings = "/datasets/flights/settings"
     answer = owner.post(settings, form_of(owner) | {"feed-index": "hbase"})
     assert (answer.status_code, JobRun.objects.count()) == (422, 0)
