@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs/<int:number>/cancel", api.CancelRun.as_view(), name="run-cancel"),
     path("datasets/<str:name>/runs/<int:number>/retry", api.RetryRun.as_view(), name="run-retry"),
     path("datasets/<str:name>/raw-chunks", api.RawChunkList.as_view(), name="raw-chunks"),
+    path("datasets/<str:name>/indexes", api.IndexList.as_view(), name="indexes"),
     path("datasets/<str:name>/pause", api.PauseIngestion.as_view(), name="ingestion-pause"),
     path("datasets/<str:name>/resume", api.ResumeIngestion.as_view(), name="ingestion-resume"),
     path("datasets/<str:name>/rebuild", api.RebuildDetail.as_view(), name="rebuild"),

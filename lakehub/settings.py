@@ -254,6 +254,8 @@ LAKEHUB_PORTS = {
     "catalog.CaptureCheck": "ingestion.captures.checks.single:capture_findings",
     "catalog.CaptureSurveyor": "ingestion.captures.checks.survey:survey_database",
     "catalog.IndexNames": "ingestion.spark.indexes:index_names",
+    "catalog.IndexCheck": "ingestion.runs.index_choice.changing:index_problems",
+    "catalog.IndexChangeObserver": "ingestion.runs.index_choice.changing:index_changed",
     "catalog.RunningJobs": "ingestion.runs.job_runs:running_jobs_held_off",
     "catalog.RetestCopies": "quality.planning.touched_partitions:retest_moved",
     "catalog.RetestComparison": "quality.planning.touched_partitions:retest_comparison",

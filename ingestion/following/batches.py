@@ -96,7 +96,9 @@ def _is_still_there(run: JobRun, worker: Worker) -> bool:
     """The copy as it is now: whoever had it to themselves may have moved or removed it, or dropped its table. Its feed may have been paused."""
     if not follow_runs.held(worker.name, [run.pk]):
         return False
-    copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "data_center", "rebuild")
+    copies = DatasetCopy.with_removed.select_related(
+        "dataset__feed__connection", "data_center", "rebuild", "index_change"
+    )
     run.copy = copies.get(pk=run.copy_id)
     return run.copy.removed_at is None and not job_runs.lacks_table(run.copy, run.kind, asked_by="")
 

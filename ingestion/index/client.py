@@ -16,6 +16,10 @@ class IndexTableMissing(LookupError):
     """There is no table of that name: the index was never built, or HBase has lost it."""
 
 
+class NotAnIndex(ValueError):
+    """There is a table of that name, and it is none that an index has made."""
+
+
 class Region(NamedTuple):
     """A range of rows, `start` included, `end` not (empty: without end), and the server that has it."""
 
@@ -28,7 +32,7 @@ class Region(NamedTuple):
 class IndexClient(Protocol):
     """Of one table of HBase. Times are milliseconds since 1970: of two entries of a key the later one stands, in whatever order they come.
 
-    Each raises IndexUnavailable, IndexTableMissing.
+    Each raises IndexUnavailable, IndexTableMissing, NotAnIndex.
     """
 
     reads: int

@@ -16,7 +16,7 @@ from happybase.batch import BatchMutation, Mutation
 from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
-from ingestion.index.client import IndexTableMissing, IndexUnavailable, Region
+from ingestion.index.client import IndexTableMissing, IndexUnavailable, NotAnIndex, Region
 from ingestion.index.entries import FAMILY, QUALIFIERS, STATE_ROW, Entry, cells_of, entry_of, row_of, spread
 
 T = TypeVar("T")
@@ -29,6 +29,7 @@ FAMILIES = (FAMILY, _STATE_FAMILY)
 _MARK = b"s:mark"
 """Of the state's row, in each batch that is asked for: an answer without it is not whole."""
 _LOST = (TTransportException, socket.error, EOFError)
+_NO_FAMILY = "NoSuchColumnFamilyException"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 
@@ -152,7 +153,7 @@ class ThriftIndexClient:
             begin += granted
 
     def _call(self, ask: Callable[[Any], T]) -> T:
-        """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises IndexUnavailable, IndexTableMissing."""
+        """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises as the class says."""
         began, pause_s = self._monotonic(), _FIRST_PAUSE_S
         while True:
             try:
@@ -161,6 +162,11 @@ class ThriftIndexClient:
                 self.close()
                 if not isinstance(problem, _LOST) and self._is_missing():
                     raise self._missing() from problem
+                if _NO_FAMILY in _words(problem):
+                    raise NotAnIndex(
+                        f"HBase has a table {self._text} without the columns of an index: somebody else has made it, and it is left as it is. "
+                        "Remove or rename that table, then rebuild the index."
+                    ) from problem
                 if self._monotonic() + pause_s >= began + self._address.patience_s:
                     raise IndexUnavailable(
                         f"HBase does not answer through its Thrift server {self._address.host}:{self._address.port}: {_words(problem)}. "

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F, Sum
+from django.db.models import F, Q, Sum
 from django.db.models.functions import Greatest, Now
 
 from ingestion.domain.index_cluster.fractions import (
@@ -19,14 +19,14 @@ from ingestion.domain.index_cluster.fractions import (
     check_by_hand,
     fractions,
 )
+from ingestion.index_shares.standing import HBASE as HBASE
+from ingestion.index_shares.standing import standing_index
 from ingestion.models import Commit, IndexAllowance, IndexCluster, IndexShare
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.datasets.feed_options import has_changelog
 from lakehub.catalog.models import DatasetCopy, DatasetKind
 from lakehub.kernel.errors import NotFound, Refused
 
-HBASE = "hbase"
-"""The index of a feed whose entries are in a cluster."""
 LEAST_BY_HAND = WHOLE // 100_000
 """0.001%: people enter no less."""
 _WHOLE_TABLE = "insert_overwrite_table"
@@ -35,8 +35,8 @@ _WHOLE_TABLE = "insert_overwrite_table"
 
 def is_in_cluster(copy: DatasetCopy) -> bool:
     """Whether jobs look its keys up in a cluster. Append-only datasets look none up."""
-    dataset, feed = copy.dataset, copy.dataset.feed_or_none
-    if feed is None or feed.options.get("index") != HBASE:
+    dataset = copy.dataset
+    if standing_index(copy) != HBASE:
         return False
     return dataset.kind != DatasetKind.APPEND_ONLY or has_changelog(dataset)
 
@@ -116,9 +116,10 @@ def locked(cluster: IndexCluster) -> Iterator[None]:
 
 def _copies_of(cluster: IndexCluster) -> list[DatasetCopy]:
     """Those, too, that are being built: they are loaded."""
-    copies = DatasetCopy.with_removed.select_related("dataset__feed__connection")
+    copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "index_change")
+    uses_it = Q(dataset__feed__options__index=HBASE) | Q(index_change__former=HBASE)
     live = {"removed_at": None, "dataset__offboarded_at": None, "dataset__ingested": True}
-    return list(copies.filter(**live, data_center=cluster.data_center_id, dataset__feed__options__index=HBASE))
+    return list(copies.filter(uses_it, **live, data_center=cluster.data_center_id))
 
 
 def _new_share(cluster: IndexCluster, copy: DatasetCopy) -> IndexShare:

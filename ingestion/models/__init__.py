@@ -9,6 +9,7 @@ from ingestion.models.captures import SchemaSubject as SchemaSubject
 from ingestion.models.captures import SchemaVersion as SchemaVersion
 from ingestion.models.captures import SourceHour as SourceHour
 from ingestion.models.captures import TapServer as TapServer
+from ingestion.models.index_changes import IndexChange as IndexChange
 from ingestion.models.index_clusters import IndexAllowance as IndexAllowance
 from ingestion.models.index_clusters import IndexCluster as IndexCluster
 from ingestion.models.index_clusters import IndexShare as IndexShare

@@ -40,6 +40,8 @@ class JobKind(models.TextChoices):
     """Compares what the index says with the rows of the table, and changes nothing."""
     REBUILD_INDEX = "rebuild_index"
     """Makes what the index keeps anew."""
+    DROP_INDEX = "drop_index"
+    """Removes the table of HBase that an index has left."""
     FOLLOW = "follow"
     """Looks at the source of a loaded copy again and again; each batch that it finds is an incremental job of Spark."""
 

@@ -14,9 +14,11 @@ from django.db.models.functions import Cast, Coalesce, Concat, Now
 from ingestion.captures.states import note_loaded
 from ingestion.domain.remaining import phase_time_left
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
+from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
 from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs.copy_lag import has_table
+from ingestion.runs.index_choice import changing
 from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
 from ingestion.runs.requests.params import check_params
@@ -55,7 +57,7 @@ _KINDS_ON_A_TABLE = (
     JobKind.VERIFY_INDEX,
     JobKind.REBUILD_INDEX,
 )
-_ONCE_IN_THE_QUEUE = (JobKind.VERIFY_INDEX, JobKind.REBUILD_INDEX, JobKind.SET_POSITION)
+_ONCE_IN_THE_QUEUE = (JobKind.VERIFY_INDEX, JobKind.REBUILD_INDEX, JobKind.DROP_INDEX, JobKind.SET_POSITION)
 """One that has not begun sees all that was written before it was asked for; of two places one is to hold."""
 _NEEDS_ROWS = (
     "A replay needs the rejected rows to try again: choose them on the page Rejected rows of the dataset, "
@@ -201,7 +203,8 @@ def claim_next_run(worker: str, *, now: datetime, lease: timedelta = LEASE_DURAT
         except IntegrityError:
             continue
         if won:
-            return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run_id)
+            related = ("copy__dataset__feed__connection", "copy__data_center", "copy__index_change")
+            return JobRun.objects.select_related(*related).get(pk=run_id)
     return None
 
 
@@ -302,6 +305,8 @@ def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, ji
             findings.clear_findings(run.copy, findings.JOB_FAILING, job=run.kind, now=now)
             if run.kind == JobKind.VERIFY_INDEX:
                 index_findings.judge_index(run, report.output, now=now)
+            if run.kind == JobKind.REBUILD_INDEX and report.status == SUCCEEDED:
+                changing.note_built(run, report.output["index"], now=now)
             if run.kind == JobKind.BOOTSTRAP and report.status == SUCCEEDED:
                 # Everything was read again: what was not accounted for before, or could not be loaded, is gone.
                 findings.clear_findings(run.copy, findings.ROWS_UNACCOUNTED, now=now)
@@ -370,6 +375,10 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
         raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
     for name in params.get("partitions", ()):
         _check_partition(copy, name)
+    if kind == JobKind.DROP_INDEX and HBASE in (wanted_index(copy), standing_index(copy)):
+        raise Refused(
+            f"The jobs of {copy} use the index `{HBASE}`, or it is being built for them: choose another first."
+        )
     if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
         raise Refused("A delete needs `keys` or `share`, one of the two.")
 

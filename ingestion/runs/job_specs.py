@@ -20,11 +20,12 @@ from ingestion.captures.topics import topic_to_look_at, topic_to_read
 from ingestion.domain.index_cluster.address import read_address
 from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.index_shares.shares import HBASE
+from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
 from ingestion.lake.error_rows import ErrorFilters, read_error_keys
 from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
 from ingestion.models import IndexCluster, JobKind, JobRun, ReplayRequest
+from ingestion.runs.index_choice.changing import may_have_table_in_hbase
 from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (
@@ -92,6 +93,8 @@ def job_spec_of(
     if run.kind == JobKind.FOLLOW:
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
+    if not is_look:
+        options["index"] = _index_of(copy, kind)
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     topic = _topic(run, connection, is_look=is_look, now=now - ahead)
     hidden = HiddenColumns() if feed is None or topic is None else hidden_columns_of(feed)
@@ -101,7 +104,7 @@ def job_spec_of(
         kind=kind,
         table=replace(
             table_spec_of(copy, options, retention_hours=kept_h),
-            global_index=_global_index_spec(copy, options, index_requests_per_s),
+            global_index=_global_index_spec(copy, kind, options["index"], index_requests_per_s),
         ),
         source=None
         if feed is None or connection is None
@@ -154,11 +157,23 @@ def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_ho
     )
 
 
+def _index_of(copy: DatasetCopy, kind: str) -> str:
+    """That which stands; to be built is the one that is wanted. Raises Refused."""
+    index = wanted_index(copy) if kind == JobKind.REBUILD_INDEX else standing_index(copy)
+    if kind == JobKind.DROP_INDEX and HBASE in (index, wanted_index(copy)):
+        raise Refused(f"The index `{HBASE}` of {copy} is used again, or is being built: its table is not removed.")
+    return index
+
+
 def _global_index_spec(
-    copy: DatasetCopy, options: Mapping[str, Any], requests_per_s: float | None
+    copy: DatasetCopy, kind: str, index: str, requests_per_s: float | None
 ) -> GlobalIndexSpec | None:
     """None: its keys are not in a cluster, or its data center has none yet."""
-    cluster = IndexCluster.objects.filter(data_center=copy.data_center).first() if options["index"] == HBASE else None
+    if kind in (JobKind.DROP, JobKind.DROP_INDEX):
+        is_there = kind == JobKind.DROP_INDEX or may_have_table_in_hbase(copy)
+    else:
+        is_there = index == HBASE
+    cluster = IndexCluster.objects.filter(data_center=copy.data_center).first() if is_there else None
     if cluster is None:
         return None
     address = read_address(cluster.url)

@@ -134,7 +134,9 @@ def _run_in_place(run: JobRun, worker: Worker, allowance: Allowance | None) -> J
 
 def _is_still_wanted(run: JobRun, worker: Worker) -> bool:
     """The copy as it is now that nobody changes it: whoever held its lease may have moved or removed it, or dropped its table."""
-    copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "data_center", "rebuild")
+    copies = DatasetCopy.with_removed.select_related(
+        "dataset__feed__connection", "data_center", "rebuild", "index_change"
+    )
     run.copy = copies.get(pk=run.copy_id)
     if run.kind == JobKind.DROP:
         return True

@@ -16,7 +16,7 @@ from ingestion.domain.schema import UnknownColumn
 from ingestion.index.client import IndexUnavailable
 from ingestion.sources import SourceError
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
-from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READ_ONLY_KINDS
+from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, INDEX_KINDS, READ_ONLY_KINDS
 from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
@@ -63,8 +63,9 @@ def execute(
                 fence.clean_up_after_killed_writer(
                     spark, spec.table.uri, wait_s=spec.lock_wait_s, beside=spec.table.uris_beside
                 )
-                index: Index = INDEXES.get(spec.table.index)()
-                index.prepare(spark, spec.table)
+                if spec.kind not in INDEX_KINDS:
+                    index: Index = INDEXES.get(spec.table.index)()
+                    index.prepare(spark, spec.table)
             report = JOBS.get(spec.kind)(job)
     except LeaseTaken as problem:
         report = JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))

@@ -83,6 +83,26 @@ def index_names() -> Collection[str]:
     return cast("IndexNames", _bound("catalog.IndexNames"))()
 
 
+class IndexCheck(Protocol):
+    """Why the datasets of these data centers cannot have this index, each with what to do."""
+
+    def __call__(self, index: str, data_centers: Collection[str]) -> list[str]: ...
+
+
+def index_check() -> IndexCheck:
+    return cast("IndexCheck", _bound("catalog.IndexCheck"))
+
+
+class IndexChangeObserver(Protocol):
+    """The feed of a dataset has another index than before. Called in the transaction that stores it."""
+
+    def __call__(self, dataset_id: int, was: str, becomes: str, *, actor: str, now: datetime) -> None: ...
+
+
+def index_change_observer() -> IndexChangeObserver:
+    return cast("IndexChangeObserver", _bound("catalog.IndexChangeObserver"))
+
+
 @dataclass(frozen=True)
 class CaptureFindings:
     """Why the log of a server cannot be read, what may become a problem, and why a table of it cannot be captured; each says what to do."""

@@ -16,6 +16,7 @@ _SUBJECTS = {
     JobKind.DROP: "The removal of the copy in",
     JobKind.VERIFY_INDEX: "The look at the index in",
     JobKind.REBUILD_INDEX: "The rebuild of the index in",
+    JobKind.DROP_INDEX: "The removal of the former index in",
 }
 _REASONS = (
     ("no space left", "the disk is full"),

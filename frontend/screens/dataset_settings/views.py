@@ -18,6 +18,7 @@ from frontend.ui.feed_fields.hidden_columns import hidden_column_facts
 from frontend.ui.feed_fields.options import feed_option_facts
 from frontend.ui.form_actions import actor_of, errors_as_messages, perform_action
 from frontend.ui.whole_numbers import parse_whole_number
+from ingestion.runs.index_choice.states import copy_indexes
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can, require
@@ -109,6 +110,7 @@ def _settings_page(
         "expected": settings_form.next_production_text(dataset, now=context["now"]),
         "takes_feed_options": takes_feed_options(dataset),
         "feed_facts": feed_option_facts(dataset),
+        "indexes": copy_indexes(dataset),
         "takes_hidden_columns": settings_form.takes_hidden_columns(dataset),
         "hidden_facts": hidden_column_facts(dataset),
         "may_change": live and can(user, "onboard", dataset.team),

@@ -75,11 +75,6 @@ class OnboardingForm(FormWithFeedOptions, FormWithHiddenColumns):
     proposed: tuple[ColumnProposal, ...] = ()
     """What was filled in by the values of the columns."""
 
-    @property
-    def feed_options_error(self) -> str:
-        """Where no option is to blame: the dataset takes none."""
-        return "" if any(each.error for each in self.feed_options) else self.errors.get("feed_options", "")
-
 
 def proposed_name(table: str) -> str:
     """A dataset's name for a table: `ops.Flights` is flights, `raw/orders/dt=*/*.parquet` is orders, `readings.parquet` is readings."""

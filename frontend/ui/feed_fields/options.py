@@ -75,6 +75,11 @@ class FormWithFeedOptions:
         ]
 
     @property
+    def feed_options_error(self) -> str:
+        """Where no value is to blame by itself: the dataset takes no options, or not this index."""
+        return "" if any(each.error for each in self.feed_options) else self.errors.get("feed_options", "")
+
+    @property
     def opens_feed_options(self) -> bool:
         """Whether the fields are shown at once: some are set, or wrong."""
         return "feed_options" in self.errors or bool(options_of_fields(self.values))

@@ -29,7 +29,7 @@ _MORE_ROOM = (
 )
 logger = logging.getLogger(__name__)
 
-UNPACED_KINDS = (JobKind.BOOTSTRAP, JobKind.REBUILD_INDEX, JobKind.DROP, JobKind.SET_POSITION)
+UNPACED_KINDS = (JobKind.BOOTSTRAP, JobKind.REBUILD_INDEX, JobKind.DROP_INDEX, JobKind.DROP, JobKind.SET_POSITION)
 """They load whole files of entries into the cluster, drop the table there, or leave it alone: no request is sent for a key."""
 _AT_WORK = (JobState.QUEUED, JobState.RUNNING)
 _MARGIN_S = 5.0

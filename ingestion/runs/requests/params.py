@@ -21,6 +21,7 @@ PARAMS_BY_KIND = {
     JobKind.DROP: (),
     JobKind.VERIFY_INDEX: (),
     JobKind.REBUILD_INDEX: (),
+    JobKind.DROP_INDEX: (),
     JobKind.FOLLOW: (),
 }
 _MAX_SHOWN = 60

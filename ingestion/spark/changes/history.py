@@ -43,7 +43,7 @@ from ingestion.spark.tables.timeline import Timeline
 KEPT = "history"
 """In the run of a commit of the table: its changes are in the history."""
 _KIND = "history"
-_WITHOUT_CHANGES = frozenset({"schema", "cluster", "set_position", "rebuild_index"})
+_WITHOUT_CHANGES = frozenset({"schema", "cluster", "set_position", "rebuild_index", "drop_index"})
 """Kinds of commits that change no row, or none by an event."""
 _OPTIONS = {"hoodie.metadata.enable": "false", "hoodie.index.type": "SIMPLE"}
 _MOST_REMOVED = 50

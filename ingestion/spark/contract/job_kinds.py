@@ -13,11 +13,14 @@ KINDS = (
     "drop",
     "verify_index",
     "rebuild_index",
+    "drop_index",
     "lineage",
 )
 """All of them; `ingestion.spark.jobs` has the code of each."""
 READ_ONLY_KINDS = ("verify_index", "lineage")
 """The kinds that write nothing."""
+INDEX_KINDS = ("rebuild_index", "drop_index")
+"""The kinds that make an index or remove one, whatever state it is in."""
 READING_KINDS = ("bootstrap", "incremental", "backfill")
 """The kinds of job that read a source."""
 EXCLUSIVE_KINDS = ("bootstrap", "drop")

@@ -20,13 +20,21 @@ _SOURCE = r"""
 package lakehub;
 
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.UnknownHostException;
+import java.util.EnumSet;
 import java.util.HexFormat;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.ServerMetrics;
+import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
@@ -97,6 +105,27 @@ public class GlobalIndexAdministration {
         return admin.getRegions(TableName.valueOf(table)).size();
     }
 
+    public String servers() throws IOException {
+        StringBuilder told = new StringBuilder();
+        Map live = admin.getClusterMetrics(EnumSet.of(ClusterMetrics.Option.LIVE_SERVERS)).getLiveServerMetrics();
+        for (Iterator each = live.values().iterator(); each.hasNext();) {
+            ServerMetrics server = (ServerMetrics) each.next();
+            String host = server.getServerName().getHostname();
+            told.append(host).append(' ').append(server.getServerName().getPort()).append(' ');
+            told.append(server.getInfoServerPort()).append(' ').append(isHere(host)).append('\n');
+        }
+        return told.toString();
+    }
+
+    private static boolean isHere(String host) throws IOException {
+        try {
+            InetAddress address = InetAddress.getByName(host);
+            return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
+        } catch (UnknownHostException problem) {
+            return false;
+        }
+    }
+
     public void close() throws IOException {
         admin.close();
         connection.close();
@@ -120,6 +149,18 @@ class Loaded(NamedTuple):
     regions: int
 
 
+class RegionServer(NamedTuple):
+    """`info_port`: of its pages, 0 or less where it has none. `is_here`: on the machine of the driver."""
+
+    host: str
+    port: int
+    info_port: int
+    is_here: bool
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
 class Administration:
     """Of the HBase behind one ZooKeeper. Each method raises IndexUnavailable."""
 
@@ -136,16 +177,26 @@ class Administration:
 
     def drop(self, name: str, owner: str) -> None:
         """Raises ForeignTable."""
+        if self.check_owner(name, owner):
+            _ask(self._java.drop, name)
+
+    def check_owner(self, name: str, owner: str) -> bool:
+        """Whether there is such a table. Raises ForeignTable where `owner` has not made it."""
         found_owner = _ask(self._java.owner, name)
         if found_owner is None:
-            return
+            return False
         if found_owner != owner:
             whose = f"it is that of {found_owner}" if found_owner else "Lakehub has not made it"
             raise ForeignTable(
                 f"HBase has a table `{name}` already, and {whose}: it is left as it is. "
                 "Give the index another prefix, or remove that table."
             )
-        _ask(self._java.drop, name)
+        return True
+
+    def servers(self) -> list[RegionServer]:
+        """Those that are alive."""
+        words = (line.split(" ") for line in _ask(self._java.servers).splitlines())
+        return [RegionServer(host, int(port), int(info), is_here == "true") for host, port, info, is_here in words]
 
     def load(self, name: str, folder: str) -> Loaded:
         """Hands the HFiles below `folder`, one folder a column family, over to the region servers, which move them."""

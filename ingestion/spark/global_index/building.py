@@ -6,7 +6,9 @@ No request goes through a region server's memory, so nothing is throttled.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -16,13 +18,15 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.index.client import IndexClient
+from ingestion.index.client import IndexClient, Region
 from ingestion.index.entries import FAMILY, MAX_ROW_BYTES, QUALIFIERS
 from ingestion.index.hfile.writer import HFileWriter
 from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+from ingestion.spark.file_groups.key_map import goes_on_from
 from ingestion.spark.global_index.administration import Administration, open_administration
 from ingestion.spark.global_index.following import BUILT, milliseconds_of, note_followed
+from ingestion.spark.global_index.staging import check_staging
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
 from lakehub.kernel import failpoint
@@ -42,6 +46,14 @@ class HFile(NamedTuple):
     rows: int
 
 
+class CommitsGone(LookupError):
+    """What was committed during a building cannot be followed."""
+
+
+class RegionsChanged(LookupError):
+    """HFiles do not fit the regions of the table that was made for them."""
+
+
 class Built(NamedTuple):
     """`loaded`: the HFiles that HBase took: as many as there were, as none had to be split."""
 
@@ -51,27 +63,67 @@ class Built(NamedTuple):
     regions: int
 
 
-def build(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec, client: IndexClient) -> Built:
-    """Whatever was there before is dropped. The caller holds the table's permit: nobody writes the table meanwhile.
+def build(
+    spark: SparkSession,
+    table: TableSpec,
+    index: GlobalIndexSpec,
+    client: IndexClient,
+    permit: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Built:
+    """Whatever was there before is dropped. `permit`: to write the table, where the caller does not hold it yet.
 
-    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable.
+    The table is read without the permit, which may take hours. The commits that count as followed are those that were completed before it is read: what
+    comes meanwhile is followed later, whether the reading has seen it or not, as its entries are the later ones. The permit is held while HBase takes the
+    files, for seconds: nobody looks a key up in one table after he has followed the timeline in another.
+
+    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging and CommitsGone, where whatever index stood before is as it was, and RegionsChanged.
     """
-    completions = {commit.instant: commit.completed for commit in Timeline(table.uri).completed()}
+    completions = _completions(table)
     newest = max(completions.values(), default="")
     building = uuid.uuid4().hex
     folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{building}"
-    try:
-        files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
-        with open_administration(spark, _settings_of(index)) as hbase:
-            hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
-            failpoint.reach("index.before_load")
-            built = _load(hbase, index.table, folder, files)
-    finally:
-        _remove(folder)
-    failpoint.reach("index.after_load")
-    client.note({BUILT: building})
-    note_followed(client, completions)
+    with open_administration(spark, _settings_of(index)) as hbase:
+        hbase.check_owner(index.table, table.uri)
+        check_staging(index.staging_uri, hbase)
+        try:
+            files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
+            failpoint.reach("index.after_reading")
+            with permit():
+                _check_goes_on(table, completions)
+                hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
+                failpoint.reach("index.before_load")
+                _check_fit(client.regions(), files)
+                built = _load(hbase, index.table, folder, files)
+                failpoint.reach("index.after_load")
+                client.note({BUILT: building})
+                note_followed(client, completions)
+        finally:
+            _remove(folder)
     return built
+
+
+def _completions(table: TableSpec) -> dict[str, str]:
+    return {commit.instant: commit.completed for commit in Timeline(table.uri).completed()}
+
+
+def _check_goes_on(table: TableSpec, completions: dict[str, str]) -> None:
+    """Else the next job would build the index once more, and hold the permit for all of it. Raises CommitsGone."""
+    if completions and not goes_on_from(completions, _completions(table)):
+        raise CommitsGone(
+            f"Commits of `{table.name}` were rolled back, or left its timeline, while its index was being built: it would miss what came meanwhile. "
+            "The index that stood before stays in use; ask for `rebuild_index` again."
+        )
+
+
+def _check_fit(regions: Sequence[Region], files: Sequence[HFile]) -> None:
+    """Each lies in one region: HBase's loader would have to split it, which its client cannot do beside Spark's Hadoop. Raises RegionsChanged."""
+    starts = [region.start for region in regions]
+    unfit = [file for file in files if bisect_right(starts, file.first) != bisect_right(starts, file.last)]
+    if unfit:
+        raise RegionsChanged(
+            f"Somebody has split or merged the regions of the table that was made for {len(files):,} HFiles: {len(unfit):,} of them fit no region, and none was "
+            "loaded. The index is made anew with the next try; let nobody else split or merge its regions meanwhile."
+        )
 
 
 def _settings_of(index: GlobalIndexSpec) -> dict[str, str]:

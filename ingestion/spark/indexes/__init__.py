@@ -5,7 +5,8 @@ To add one: a module here with a class that has the methods of `Index`; a line i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from ingestion.spark.contract.spec import TableSpec
@@ -16,6 +17,10 @@ if TYPE_CHECKING:  # the names are asked for where no Spark is
 
     from ingestion.spark.file_groups import BaseFile
     from ingestion.spark.file_groups.batch_keys import BatchKeys
+
+
+Permit = Callable[[], AbstractContextManager[object]]
+"""Within it nobody else writes the table. The default is for callers that hold it."""
 
 
 class Index(Protocol):
@@ -52,8 +57,8 @@ class Index(Protocol):
     def limitation(self, table: TableSpec) -> str | None:
         """Why Spark has to look the keys of this table up in the table itself, and what to do; empty: it has not. None: this process has not asked yet."""
 
-    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
-        """Within the table's permit: what the index keeps is made anew from the base files, whatever state it is in."""
+    def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
+        """What the index keeps is made anew from the base files, whatever state it is in. `permit`: to write the table, held for no longer than is needed."""
 
 
 INDEXES: Registry[type[Index]] = Registry(

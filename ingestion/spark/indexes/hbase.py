@@ -7,7 +7,7 @@ does no harm; a key without one would be inserted twice, so what was committed i
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,6 +21,7 @@ from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
 from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
 from ingestion.spark.global_index.scanning import entries_of_index
+from ingestion.spark.indexes import Permit
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline
 
@@ -63,8 +64,8 @@ class HBaseIndex:
     def limitation(self, table: TableSpec) -> str | None:
         return ""
 
-    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
-        build(spark, table, _spec_of(table), client_of(table))
+    def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
+        build(spark, table, _spec_of(table), client_of(table), permit)
 
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         rows = read_table(spark, table)

@@ -6,7 +6,7 @@ No metadata table is kept up. A process that begins reads the keys of the whole 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +17,7 @@ from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.key_map import KeyMaps, TooManyKeys
 from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import options_without_index
+from ingestion.spark.indexes import Permit
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 
 _KEY_MAPS = KeyMaps()
@@ -44,7 +45,7 @@ class MemoryIndex:
             return None
         return spark.read.schema("key string, partition string, file_id string").parquet(scratch)
 
-    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
+    def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
         with suppress(TooManyKeys):
             _KEY_MAPS.forget(table.uri).groups_of(spark, ())
 

@@ -6,6 +6,7 @@ It knows where each key lives. So where a key does not say its partition only th
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,7 @@ from ingestion.spark.file_groups.metadata_table import (
     record_index_entries,
     remove_metadata_table,
 )
+from ingestion.spark.indexes import Permit
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline
 
@@ -53,10 +55,11 @@ class RecordIndex:
         """Of a table that is not indexed yet none are missing: the next commit builds the index."""
         return record_index_entries(spark, table.uri) if self.is_up_to_date(table) else None
 
-    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
-        """Where it ends in between, the next commit builds the index."""
-        remove_metadata_table(spark, table.uri)
-        build_metadata_table(spark, table, self.write_options(table))
+    def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
+        """Within the permit as a whole: the table format keeps no commit of others beside it. Where it ends in between, the next commit builds the index."""
+        with permit():
+            remove_metadata_table(spark, table.uri)
+            build_metadata_table(spark, table, self.write_options(table))
 
     def limitation(self, table: TableSpec) -> str | None:
         return ""

@@ -6,6 +6,7 @@ Quickest for tables of a few million rows (docs/ingestion.md has the numbers): t
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,6 +15,7 @@ from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.file_groups.record_locations import key_determines_partition, options_without_index
+from ingestion.spark.indexes import Permit
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 
 
@@ -34,7 +36,7 @@ class SimpleIndex:
     def entries(self, spark: SparkSession, table: TableSpec, scratch: str) -> DataFrame | None:
         return None
 
-    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
+    def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
         """Nothing is kept beside the table."""
 
     def limitation(self, table: TableSpec) -> str | None:

@@ -28,6 +28,7 @@ JOBS: Registry[RunJob] = Registry(
         "drop": "ingestion.spark.jobs.drop:run",
         "verify_index": "ingestion.spark.jobs.verify_index:run",
         "rebuild_index": "ingestion.spark.jobs.rebuild_index:run",
+        "drop_index": "ingestion.spark.jobs.drop_index:run",
         "lineage": "ingestion.spark.jobs.lineage:run",
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.db.models import F
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog import ports
 from lakehub.catalog.datasets import grace_periods
-from lakehub.catalog.datasets.feed_options import has_changelog, option_problems
+from lakehub.catalog.datasets.feed_options import effective_options, has_changelog, option_problems
 from lakehub.catalog.datasets.hidden_columns import (
     HIDING_FIELDS,
     HiddenNames,
@@ -84,12 +84,22 @@ def write_changes(dataset: Dataset, changes: dict[str, Any], *, actor: str, now:
             grace_periods.record_grace_period(dataset, changes["grace_until"], now=now)
         if of_feed:
             Feed.objects.filter(dataset=dataset).update(**of_feed)
+        if "feed_options" in changes:
+            _tell_index(dataset, was["feed_options"], changes["feed_options"], actor, now)
         audit_log.record(
             actor, "change", f"dataset:{dataset.name}", now=now, was=_json_values(was), becomes=_json_values(changes)
         )
         wake_on_metadata_change()
     dataset.refresh_from_db()
     return dataset
+
+
+def _tell_index(
+    dataset: Dataset, was: Mapping[str, Any], becomes: Mapping[str, Any], actor: str, now: datetime
+) -> None:
+    before, after = (effective_options(options)["index"] for options in (was, becomes))
+    if before != after:
+        ports.index_change_observer()(dataset.pk, before, after, actor=actor, now=now)
 
 
 def _pause_facts(dataset: Dataset, changes: dict[str, Any], actor: str, now: datetime) -> dict[str, Any]:
@@ -186,6 +196,7 @@ def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
     _check_inputs(problems, dataset, changes.get("inputs"))
     options = changes.get("feed_options") or {}
     check_feed_options(problems, options, name=dataset.name, ingested=dataset.ingested, captured=has_changelog(dataset))
+    _check_index(problems, dataset, options)
     _check_hidden(problems, dataset, changes)
     known_columns = [column["name"] for column in dataset.columns]
     named = {
@@ -265,6 +276,21 @@ def check_feed_options(
         return
     for why in option_problems(options, captured=captured).values():
         problems.add("feed_options", why)
+
+
+def _check_index(problems: Problems, dataset: Dataset, options: Mapping[str, Any]) -> None:
+    """Only another one than the feed has: what is there already is no reason to refuse other changes."""
+    feed = dataset.feed_or_none
+    if feed is not None and options.get("index") not in (None, feed.options.get("index")):
+        centers = dataset.copies.order_by("data_center__name").values_list("data_center__name", flat=True)
+        check_index(problems, options, [*centers])
+
+
+def check_index(problems: Problems, options: Mapping[str, Any], data_centers: Sequence[str]) -> None:
+    index = options.get("index")
+    if isinstance(index, str):
+        for why in ports.index_check()(index, data_centers):
+            problems.add("feed_options", why)
 
 
 def _check_inputs(problems: Problems, dataset: Dataset, inputs: list[str] | None) -> None:

@@ -109,7 +109,7 @@ _ALL = (
         "index", "Index",
         "How a job finds the stored row of a key. `simple` reads the partitions that a batch touches, and the whole table where "
         "the key does not say the partition. `record_index`, and for up to two million rows `memory`, then read only the files that "
-        "hold the keys. The next commit makes the change.",
+        "hold the keys; `hbase` is for the largest tables, and needs an index cluster. Another one is built first, and jobs go on with the former.",
         "simple",
     ),
     FeedOption("overlap_s", "Overlap, seconds", "How far behind the watermark to look again, for transactions that commit late.", 120, (0, _YEAR_S)),

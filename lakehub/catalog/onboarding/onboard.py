@@ -17,7 +17,7 @@ from django.db import IntegrityError, transaction
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets import grace_periods
-from lakehub.catalog.datasets.changes import check_feed_options
+from lakehub.catalog.datasets.changes import check_feed_options, check_index
 from lakehub.catalog.datasets.copies import CopySource, create_copy
 from lakehub.catalog.datasets.hidden_columns import stored_columns
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
@@ -196,6 +196,7 @@ def _check_choices(problems: Problems, application: OnboardingRequest, *, captur
     check_overrides(problems, application.overrides, application.tier, application.partition_tz)
     options = application.feed_options
     check_feed_options(problems, options, name=application.name, ingested=application.ingested, captured=captured)
+    check_index(problems, options, application.data_centers)
     check_duration(problems, "every", application.every, least=timedelta(seconds=1))
     check_duration(problems, "freshness_sla", application.freshness_sla)
     check_duration(problems, "grace", application.grace)

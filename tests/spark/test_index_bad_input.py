@@ -1,0 +1,205 @@
+"""What may go wrong with a Global Index is refused with the reason, or made right: no key is there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import happybase
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.index.thrift_client import FAMILIES
+from ingestion.spark.contract.spec import GlobalIndexSpec
+from ingestion.spark.file_groups import batch_keys
+from ingestion.spark.global_index import building, staging
+from ingestion.spark.global_index.administration import Administration, RegionServer, open_administration
+from ingestion.spark.loading import small_batches
+from lakehub.kernel import failpoint
+from tests.spark.order_shop import Orders
+from tests.spark.test_global_index import LATER, LATEST, entries, places
+
+LONG = "ü" * 20_000
+"""40,000 bytes: more than a row of HBase has."""
+TEXTS = ("plain", LONG, LONG + "x", "a\0b", "\0", "a,b:c", "id:1,day:2", "für 日本", "\x7f", "__null__", "%41", " ")
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Orders:
+    orders = Orders(tmp_path, index="hbase")
+    orders.table = replace(orders.table, record_key=("id",))
+    return orders
+
+
+def index_of(orders: Orders) -> GlobalIndexSpec:
+    assert orders.table.global_index is not None
+    return orders.table.global_index
+
+
+@contextmanager
+def thrift(orders: Orders) -> Iterator[Any]:
+    address = urlsplit(f"//{index_of(orders).thrift}")
+    connection = happybase.Connection(address.hostname, address.port)
+    yield connection
+    connection.close()
+
+
+def has_index_table(orders: Orders) -> bool:
+    with thrift(orders) as connection:
+        return index_of(orders).table.encode() in connection.tables()
+
+
+@pytest.fixture(params=[0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How small batches are judged and written, and who asks for their keys."""
+    monkeypatch.setattr(small_batches, "MAX_ROWS", request.param)
+    if not request.param:
+        monkeypatch.setattr(batch_keys, "MAX_NAMED_KEYS", 0)
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("text", TEXTS),
+        ("integer", (-(2**63), -1, 0, 2**63 - 1)),
+        ("numeric(20, 0)", (-(10**18), 0, 10**19)),
+        ("numeric(10, 2)", (-1.5, 0, 0.1)),
+        ("real", (-1.5, 0.0, 0.1, 1e300)),
+        ("date", ("1969-12-31", "2026-11-16")),
+        ("timestamp", ("1969-12-31 23:59:59.999999", "2026-11-16 08:00:00")),
+    ],
+)
+def test_a_key_of_each_type_is_there_once(
+    spark: SparkSession, orders: Orders, way: None, type_: str, values: tuple[object, ...]
+) -> None:
+    """It is found where it was loaded, and where it was inserted since; one that moves is moved."""
+    orders.sql("drop table orders")
+    orders.sql(f"create table orders(id {type_}, day text, amount real, updated_at timestamp)")
+    first, *others = values
+    orders.add(*((key, "2026-11-01", 1.0, "2026-11-16 08:00:00") for key in others))
+    assert orders.run(spark, "bootstrap", "b").error is None
+    orders.sql(f"update orders set day = '2026-11-02', updated_at = '{LATER}'")
+    orders.add((first, "2026-11-01", 1.0, LATER))
+    report = orders.run(spark, "incremental", "i")
+    assert (report.error, report.written.inserts) == (None, len(values))
+    orders.sql(f"update orders set amount = 2, updated_at = '{LATEST}'")
+    report = orders.run(spark, "incremental", "j")
+    assert (report.error, report.written.inserts, report.written.updates) == (None, 0, len(values))
+    assert len(orders.rows(spark)) == len(values)
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def test_a_key_without_a_byte_is_refused_and_no_other(spark: SparkSession, orders: Orders) -> None:
+    orders.sql("drop table orders")
+    orders.sql("create table orders(id text, day text, amount real, updated_at timestamp)")
+    orders.add(("a", "2026-11-01", 1.0, LATER))
+    assert orders.run(spark, "bootstrap", "b").error is None
+    orders.add(("", "2026-11-01", 1.0, LATEST), ("b", "2026-11-01", 1.0, LATEST))
+    report = orders.run(spark, "incremental", "i")
+    assert (report.counts.applied, report.counts.errors) == (1, 1)
+    assert orders.rows(spark, "id") == [("a",), ("b",)]
+
+
+def test_a_table_of_somebody_else_is_left_as_it_is(spark: SparkSession, orders: Orders) -> None:
+    """Whoever loads, looks up, rebuilds or removes is told so."""
+    orders.fill(10)
+    with thrift(orders) as connection:
+        connection.create_table(index_of(orders).table, {"theirs": {}})
+        table = connection.table(index_of(orders).table)
+        table.put(b"row", {b"theirs:x": b"1"})
+    report = orders.run(spark, "bootstrap", "b")
+    assert "ForeignTable: HBase has a table" in (report.error or "")
+    assert "Lakehub has not made it: it is left as it is" in (report.error or "")
+    orders.change(3, -1.0, LATER)
+    assert "ForeignTable" in (orders.run(spark, "rebuild_index", "r", source=None).error or "")
+    assert "ForeignTable" in (orders.run(spark, "drop_index", "d", source=None).error or "")
+    looked_up = orders.run(spark, "incremental", "i")
+    assert "NotAnIndex: HBase has a table `" in (looked_up.error or "")
+    with thrift(orders) as connection:
+        assert connection.table(index_of(orders).table).row(b"row") == {b"theirs:x": b"1"}
+        connection.delete_table(index_of(orders).table, disable=True)
+    assert orders.run(spark, "incremental", "j").written.updates == 1
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def test_the_table_of_another_table_of_the_lake_is_left_as_it_is(
+    spark: SparkSession, orders: Orders, tmp_path: Path
+) -> None:
+    """Two installations that share an HBase may give their tables the same name."""
+    orders.fill(10)
+    assert orders.run(spark, "bootstrap", "b").error is None
+    others = Orders(tmp_path / "other", index="hbase")
+    others.table = replace(others.table, record_key=("id",), global_index=orders.table.global_index)
+    others.fill(20)
+    assert f"it is that of {orders.table.uri}" in (others.run(spark, "bootstrap", "o").error or "")
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def test_the_entries_go_with_the_dataset(spark: SparkSession, orders: Orders) -> None:
+    """Also those of an index that is not used any more; a second time there is nothing to do."""
+    orders.fill(10)
+    assert orders.run(spark, "bootstrap", "b").error is None
+    assert has_index_table(orders)
+    orders.table = replace(orders.table, index="simple")
+    for number in range(2):
+        assert orders.run(spark, "drop_index", f"d{number}", source=None).error is None
+        assert not has_index_table(orders)
+    orders.table = replace(orders.table, index="hbase")
+    orders.change(3, -1.0, LATER)
+    assert orders.run(spark, "incremental", "i").written.updates == 1
+    assert has_index_table(orders)
+    assert orders.run(spark, "drop", "x", source=None).error is None
+    assert not has_index_table(orders)
+
+
+def test_hfiles_that_do_not_fit_the_regions_any_more_are_made_anew(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has split or merged regions since the table was made for them."""
+    monkeypatch.setattr(building, "ENTRIES_A_FILE", 40)
+    orders.fill(120)
+    index = index_of(orders)
+
+    def change_regions(name: str) -> None:
+        if name == "index.before_load":
+            settings = {"hbase.zookeeper.quorum": index.quorum, "zookeeper.znode.parent": index.znode}
+            with open_administration(spark, settings) as hbase:
+                hbase.create(index.table, orders.table.uri, FAMILIES, [b"1", b"2", b"33", b"9"])
+
+    with monkeypatch.context() as changed:
+        changed.setattr(failpoint, "reach", change_regions)
+        error = orders.run(spark, "bootstrap", "b").error or ""
+    assert "RegionsChanged: Somebody has split or merged the regions" in error
+    orders.change(3, -1.0, LATER)
+    assert orders.run(spark, "incremental", "i").written.updates == 1
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def test_hfiles_are_staged_nowhere_but_where_hbase_takes_them_from(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written there, and the index that stood goes on."""
+    orders.fill(10)
+    assert orders.run(spark, "bootstrap", "b").error is None
+    index = index_of(orders)
+    settings = {"hbase.zookeeper.quorum": index.quorum, "zookeeper.znode.parent": index.znode}
+    with open_administration(spark, settings) as hbase:
+        servers = hbase.servers()
+    assert [server.is_here for server in servers] == [True]
+    assert staging.root_uri_of(servers).startswith("file:///")
+    orders.table = replace(orders.table, global_index=replace(index, staging_uri="s3a://bucket/hfiles"))
+    refused = orders.run(spark, "rebuild_index", "r", source=None).error or ""
+    assert "UnfitStaging: HFiles would be staged in s3a://bucket/hfiles, and HBase has its files in file:///" in refused
+    orders.table = replace(orders.table, global_index=index)
+    elsewhere = [RegionServer("192.0.2.7", 16020, -1, is_here=False)]
+    monkeypatch.setattr(Administration, "servers", lambda self: elsewhere)
+    refused = orders.run(spark, "rebuild_index", "s", source=None).error or ""
+    assert "the region server 192.0.2.7:16020 is on another one and does not read it" in refused
+    assert not [*Path(index.staging_uri.removeprefix("file://")).glob("*")]
+    orders.change(3, -1.0, LATER)
+    assert orders.run(spark, "incremental", "i").written.updates == 1
+    assert entries(spark, orders) == places(spark, orders)
