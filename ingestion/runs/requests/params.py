@@ -19,7 +19,7 @@ PARAMS_BY_KIND = {
     JobKind.CLUSTER: ("partitions", "planned"),
     JobKind.SET_POSITION: ("offsets", "may_skip", "why"),
     JobKind.DROP: (),
-    JobKind.VERIFY_INDEX: (),
+    JobKind.VERIFY_INDEX: ("sampled", "repairs"),
     JobKind.REBUILD_INDEX: (),
     JobKind.FOLLOW: (),
 }
@@ -119,6 +119,8 @@ _FORM_PROBLEMS: Mapping[str, Callable[[str, Any], str]] = {
     "partitions": _names_problem,
     "keys": _keys_problem,
     "share": _share_problem,
+    "sampled": _share_problem,
+    "repairs": _boolean_problem,
     "rows": _count_problem,
     "offsets": _offsets_problem,
     "may_skip": _boolean_problem,

@@ -55,6 +55,22 @@ class Index(Protocol):
     def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
         """Within the table's permit: what the index keeps is made anew from the base files, whatever state it is in."""
 
+    def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
+        """Within the table's permit: puts these keys right, as `index_check.Repair` has them. Raises NotRepairable."""
+
+
+class NotRepairable(ValueError):
+    """The index is only made anew as a whole."""
+
+
+class WholeIndex:
+    """What an index has in common with others whose single entries are not put right."""
+
+    def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
+        raise NotRepairable(
+            f"The index `{table.index}` of `{table.name}` is not put right key by key. Rebuild it where it is wrong."
+        )
+
 
 INDEXES: Registry[type[Index]] = Registry(
     "index",

@@ -20,6 +20,7 @@ from ingestion.spark.file_groups.record_locations import options_without_index
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
 from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
+from ingestion.spark.global_index.repairing import put_right_by_tasks, repair_time_ms
 from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline
@@ -65,6 +66,9 @@ class HBaseIndex:
 
     def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
         build(spark, table, _spec_of(table), client_of(table))
+
+    def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
+        put_right_by_tasks(spark, _spec_of(table), wrong, at_ms=repair_time_ms(Timeline(table.uri)))
 
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         rows = read_table(spark, table)
