@@ -9,6 +9,7 @@ from typing import Any
 from ingestion.index_shares.shares import HBASE
 from ingestion.lake import findings
 from ingestion.models import JobRun
+from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import EVERYTHING
 
 _WORDS = {
@@ -16,7 +17,7 @@ _WORDS = {
     "missing": "the index does not know",
     "misplaced": "the index has in another place than the table",
 }
-_REPAIR = "Verify it with `repairs`, which puts these entries right, or rebuild it."
+_REPAIR = "Verify the index with `repairs`, which puts these entries right, or rebuild it."
 _WITHOUT_ROW = "the index has without a row in the table, which does no harm"
 
 
@@ -33,6 +34,18 @@ def judge_index(run: JobRun, output: Mapping[str, Any], *, now: datetime) -> Non
     detail = {"run": run.pk, "problems": problems, "examples": output["examples"]}
     message = f"{index_sentence(output)} {remedy}"
     findings.raise_finding(run.copy, findings.INDEX_WRONG, EVERYTHING, message, detail, now=now)
+
+
+def note_corrected(copy: DatasetCopy, keys: int, instant: str, *, now: datetime) -> None:
+    """A job has met entries that led to files without their key: where some are wrong, others may be that no batch has asked for yet."""
+    if not keys:
+        return
+    message = (
+        f"Commit {instant}: the index had {keys:,} keys of the batch in files that do not hold them. They were looked up in the whole table, and their entries put right; "
+        f"no row was written twice. Others may be wrong, too. {_REPAIR}"
+    )
+    detail = {"commit": instant, "corrected": keys}
+    findings.raise_finding(copy, findings.INDEX_WRONG, EVERYTHING, message, detail, now=now)
 
 
 def index_sentence(output: Mapping[str, Any]) -> str:

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingestion.spark.contract.spec import VerifySpec
+from ingestion.spark.contract.spec import DeleteSpec, VerifySpec
+from ingestion.spark.file_groups import batch_keys
 from ingestion.spark.global_index.repairing import repair_time_ms
-from ingestion.spark.indexes.hbase import client_of
+from ingestion.spark.indexes import hbase
+from ingestion.spark.indexes.hbase import HBaseIndex, client_of
+from ingestion.spark.loading import small_batches
 from ingestion.spark.tables import hudi
 from tests.spark.order_shop import Orders
 from tests.spark.test_global_index import entries, places
@@ -91,3 +94,82 @@ def test_an_index_that_has_no_entries_of_its_own_is_not_repaired(spark: SparkSes
     simple.fill(3)
     simple.run(spark, "bootstrap", "b")
     assert verified(spark, simple, "r", repairs=True)["repaired"] == {}
+
+
+def as_spark_does(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """`small`: in the driver; `named`: by Spark, with the keys asked for in the driver; `many`: all by Spark's tasks."""
+    if path != "small":
+        monkeypatch.setattr(small_batches, "MAX_ROWS", 0)
+    if path == "many":
+        monkeypatch.setattr(batch_keys, "MAX_NAMED_KEYS", 0)
+
+
+def lead_astray(orders: Orders, *keys: str) -> None:
+    """Their entries name a file of another key."""
+    client = client_of(orders.table)
+    client.put(dict.fromkeys(keys, client.get(["8"])["8"]), at_ms=repair_time_ms(orders.timeline))
+
+
+@pytest.mark.parametrize("path", ["small", "named", "many"])
+def test_an_entry_that_leads_to_a_file_without_its_key_doubles_no_row(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Its row is looked for in the whole table, the entry is put right, and the commit says so. An entry of a row that is gone is removed."""
+    as_spark_does(monkeypatch, path)
+    lead_astray(orders, "7", "13", "40")
+    orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id in (6, 7, 13)")
+    orders.add((40, "2026-11-01", 1.0, LATER), (41, "2026-11-01", 1.0, LATER))
+    report = orders.run(spark, "incremental", "i")
+    assert (report.error, report.written.inserts, report.written.updates) == (None, 2, 3)
+    assert orders.rows(spark) == orders.source_rows()
+    assert orders.timeline.commits()[-1].run["corrected_entries"] == 2
+    assert entries(spark, orders) == places(spark, orders)
+    orders.sql("update orders set amount = -2, updated_at = '2026-11-16 10:00:00' where id in (7, 40)")
+    assert orders.run(spark, "incremental", "j").written.updates == 2
+    assert "corrected_entries" not in orders.timeline.commits()[-1].run
+
+
+@pytest.mark.parametrize("path", ["small", "many"])
+def test_without_the_check_it_would(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    as_spark_does(monkeypatch, path)
+    monkeypatch.setattr(HBaseIndex, "correct", lambda *_: 0)
+    lead_astray(orders, "7")
+    orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id = 7")
+    assert orders.run(spark, "incremental", "i").written.inserts == 1
+    assert len([row for row in orders.rows(spark, "id") if row == (7,)]) == 2
+
+
+def test_a_key_whose_entry_leads_astray_is_deleted_where_it_lies(spark: SparkSession, orders: Orders) -> None:
+    lead_astray(orders, "7")
+    report = orders.run(spark, "delete", "d", source=None, delete=DeleteSpec(keys=(("7",), ("9",))))
+    assert (report.error, report.written.deletes) == (None, 2)
+    assert not {(7,), (9,)} & {*orders.rows(spark, "id")}
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def test_an_index_that_stays_wrong_stops_the_job_before_it_writes(spark: SparkSession, orders: Orders) -> None:
+    """An entry from the future, which no other one takes the place of, until the index is built anew."""
+    client = client_of(orders.table)
+    client.put({"7": client.get(["8"])["8"]}, at_ms=4 * 10**12)
+    orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id = 7")
+    report = orders.run(spark, "incremental", "i")
+    assert (report.status, report.written.total) == ("failed", 0)
+    assert "JudgeAgain: The index of `orders` had 1 keys in files that do not hold them" in (report.error or "")
+    assert verified(spark, orders, "r", repairs=True)["problems"] == NONE | {"misplaced": 1}
+    assert orders.run(spark, "rebuild_index", "b2", source=None).error is None
+    assert orders.run(spark, "incremental", "j").written.updates == 1
+    assert orders.rows(spark) == orders.source_rows()
+
+
+def test_very_many_wrong_entries_are_built_anew(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hbase, "MAX_NAMED_KEYS", 2)
+    lead_astray(orders, "6", "7", "13")
+    built = client_of(orders.table).state()["built"]
+    orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id in (6, 7, 13)")
+    assert orders.run(spark, "incremental", "i").written.updates == 3
+    assert client_of(orders.table).state()["built"] != built
+    assert entries(spark, orders) == places(spark, orders)

@@ -6,7 +6,7 @@ the later one stands: what is followed once more changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -112,8 +112,3 @@ def _put_newest(
 def _entries(keys: Iterable[str], group: FileGroup, instant: str) -> dict[str, Entry]:
     entry = Entry(group.partition, group.file_id, instant)
     return dict.fromkeys(keys, entry)
-
-
-def groups_of(client: IndexClient, keys: Sequence[str]) -> set[FileGroup]:
-    """Those that hold the keys, as far as the index has followed. Raises IndexUnavailable, IndexTableMissing, DamagedEntry."""
-    return {FileGroup(entry.partition, entry.file_id) for entry in client.get(keys).values()}

@@ -55,6 +55,12 @@ class Index(Protocol):
     def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
         """Within the table's permit: what the index keeps is made anew from the base files, whatever state it is in."""
 
+    def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
+        """Within the table's permit, after the stored rows were read that it named: `new_keys` (a frame's column `key`) have none among them.
+
+        Of how many of these the table has a row all the same. The index knows better by now: the batch is to be judged again.
+        """
+
     def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
         """Within the table's permit: puts these keys right, as `index_check.Repair` has them. Raises NotRepairable."""
 
@@ -65,6 +71,9 @@ class NotRepairable(ValueError):
 
 class WholeIndex:
     """What an index has in common with others whose single entries are not put right."""
+
+    def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
+        return 0
 
     def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
         raise NotRepairable(

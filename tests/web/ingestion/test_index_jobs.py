@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from ingestion.lake import commits
 from ingestion.lake.index_findings import index_sentence
 from ingestion.models import Finding, JobKind, JobRun, JobState
 from ingestion.runs import job_runs, run_worker
@@ -22,6 +23,7 @@ from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import DatasetCopy, DatasetKind, Feed
 from tests import factories as given
 from tests.factories import NOW
+from tests.web.ingestion import hudi_timeline
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 RIGHT = {"doubled": 0, "missing": 0, "misplaced": 0, "without_row": 0}
@@ -63,7 +65,7 @@ def test_a_look_at_a_sample_raises_the_finding_and_only_one_at_all_keys_clears_i
     look(copy, {"share": 0.01, "index": "hbase"}, misplaced=1)
     message = Finding.objects.get(cleared_at=None).detail["message"]
     assert "was compared with 30,000 rows (1% of the keys): 1 keys that the index has in another place" in message
-    assert message.endswith("Verify it with `repairs`, which puts these entries right, or rebuild it.")
+    assert message.endswith("Verify the index with `repairs`, which puts these entries right, or rebuild it.")
     look(copy, {"share": 0.01, "index": "hbase"})
     assert Finding.objects.filter(kind="index_wrong", cleared_at=None).exists()
     run = look(copy, {"index": "hbase", "repaired": {"misplaced": 1}})
@@ -77,6 +79,18 @@ def test_a_look_at_a_sample_raises_the_finding_and_only_one_at_all_keys_clears_i
 def test_what_a_repair_leaves_wrong_takes_a_rebuild(copy: DatasetCopy) -> None:
     look(copy, {"index": "hbase", "repaired": {"missing": 2}}, missing=1)
     assert Finding.objects.get().detail["message"].endswith("Rebuild the index.")
+
+
+def test_wrong_entries_that_a_batch_has_met_are_a_finding_until_all_keys_are_compared(copy: DatasetCopy) -> None:
+    for instant, facts in (("20261116050100000", {"corrected_entries": 1200}), ("20261116050200000", {})):
+        hudi_timeline.commit(copy, instant, {"2026-11-16": (1, 0, 0)}, run=hudi_timeline.told_by("", **facts))
+        commits.record_new_commits(copy, now=NOW)
+    finding = Finding.objects.get(kind="index_wrong", cleared_at=None)
+    assert finding.detail["message"].startswith(
+        "Commit 20261116050100000: the index had 1,200 keys of the batch in files"
+    )
+    look(copy)
+    assert not Finding.objects.filter(kind="index_wrong", cleared_at=None).exists()
 
 
 def test_a_key_that_the_table_has_twice_takes_more_than_a_rebuild(copy: DatasetCopy) -> None:
