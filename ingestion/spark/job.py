@@ -219,6 +219,7 @@ class Job:
             "source_committed_upto": _iso_utc(source_upto),
             "clock_ahead_s": self.spec.clock_ahead_s,
             "unusable_cursors": _cursor_facts(self.spec.source, unusable_cursors),
+            **({"corrected_entries": self.corrected_entries} if self.corrected_entries else {}),
         }
 
     def report_of_earlier_attempt(self, timeline: Timeline, *, after: str = "") -> JobReport | None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import DeleteSpec, VerifySpec
 from ingestion.spark.file_groups import batch_keys
+from ingestion.spark.global_index.building import drop
 from ingestion.spark.global_index.repairing import repair_time_ms
 from ingestion.spark.indexes import hbase
 from ingestion.spark.indexes.hbase import HBaseIndex, client_of
@@ -145,6 +146,7 @@ def test_a_key_whose_entry_leads_astray_is_deleted_where_it_lies(spark: SparkSes
     lead_astray(orders, "7")
     report = orders.run(spark, "delete", "d", source=None, delete=DeleteSpec(keys=(("7",), ("9",))))
     assert (report.error, report.written.deletes) == (None, 2)
+    assert orders.timeline.commits()[-1].run["corrected_entries"] == 1
     assert not {(7,), (9,)} & {*orders.rows(spark, "id")}
     assert entries(spark, orders) == places(spark, orders)
 
@@ -161,6 +163,17 @@ def test_an_index_that_stays_wrong_stops_the_job_before_it_writes(spark: SparkSe
     assert orders.run(spark, "rebuild_index", "b2", source=None).error is None
     assert orders.run(spark, "incremental", "j").written.updates == 1
     assert orders.rows(spark) == orders.source_rows()
+
+
+def test_an_index_that_hbase_has_lost_is_made_anew_by_its_run(spark: SparkSession, orders: Orders) -> None:
+    """As `index_clusters recover` asks for it, on a cluster that is empty."""
+    assert orders.table.global_index is not None
+    drop(spark, orders.table, orders.table.global_index)
+    lost = orders.run(spark, "verify_index", "v", source=None)
+    assert "IndexTableMissing: HBase has no table" in (lost.error or "")
+    report = orders.run(spark, "rebuild_index", "r", source=None)
+    assert (report.error, report.output) == (None, {"index": "hbase"})
+    assert entries(spark, orders) == places(spark, orders)
 
 
 def test_very_many_wrong_entries_are_built_anew(

@@ -257,8 +257,6 @@ def marks_of(job: Job, batch: staging.StagedBatch, counted: FateCounts, plan: Co
     run |= batch.notes
     if batch.noted:
         run["nulled"] = batch.noted
-    if job.corrected_entries:
-        run["corrected_entries"] = job.corrected_entries
     if counted.moved:
         run["moved"] = counted.moved
     index: Index = INDEXES.get(job.table.index)()
