@@ -177,7 +177,7 @@ class CaptureAdmin(_ReadOnlyAdmin):
 
 @admin.register(IndexCluster)
 class IndexClusterAdmin(_ReadOnlyAdmin):
-    list_display = ("name", "data_center", "qps_per_server", "benchmarked_at")
+    list_display = ("name", "data_center", "qps_per_server", "benchmarked_at", "indexes_lost_at")
     fields = list_display
     """Without the address, which has a password."""
     list_select_related = ("data_center",)

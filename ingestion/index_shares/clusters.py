@@ -57,7 +57,7 @@ def add_cluster(
 def change_address(
     cluster: IndexCluster, url: str, *, actor: str, now: datetime, by_operator: bool = False
 ) -> IndexCluster:
-    """It is somewhere else: what a server answers there is not known until it is benchmarked. Raises Refused."""
+    """It is somewhere else: what a server answers there is not known until it is benchmarked, and indexes are to be made there. Raises Refused."""
     problems = Problems()
     address = _checked_address(problems, url, by_operator=by_operator)
     problems.raise_if_any()
@@ -68,7 +68,8 @@ def change_address(
         cluster.url = url
         if moves:
             cluster.qps_per_server = cluster.benchmarked_at = None
-        cluster.save(update_fields=["url", "qps_per_server", "benchmarked_at"])
+            cluster.indexes_lost_at = now
+        cluster.save(update_fields=["url", "qps_per_server", "benchmarked_at", "indexes_lost_at"])
         places = {"was": str(was), "becomes": str(address)}
         audit_log.record(actor, "change index cluster", f"index_cluster:{cluster.name}", now=now, **places)
     return cluster

@@ -52,7 +52,7 @@ def recompute(cluster: IndexCluster) -> int:
     A copy that is let go keeps its share while a job of it is at work.
     """
     with locked(cluster):
-        wanted = {copy.pk: copy for copy in _copies_of(cluster) if is_in_cluster(copy)}
+        wanted = {copy.pk: copy for copy in copies_of(cluster) if is_in_cluster(copy)}
         shares = {share.pk: share for share in IndexShare.objects.filter(cluster=cluster)}
         in_use = set(
             IndexAllowance.objects.filter(share__cluster=cluster, leased_until__gte=Now()).values_list(
@@ -114,7 +114,7 @@ def locked(cluster: IndexCluster) -> Iterator[None]:
         yield
 
 
-def _copies_of(cluster: IndexCluster) -> list[DatasetCopy]:
+def copies_of(cluster: IndexCluster) -> list[DatasetCopy]:
     """Those, too, that are being built: they are loaded."""
     copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "index_change")
     uses_it = Q(dataset__feed__options__index=HBASE) | Q(index_change__former=HBASE)

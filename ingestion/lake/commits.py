@@ -21,6 +21,7 @@ from ingestion.index_shares.shares import HBASE, note_commit
 from ingestion.lake import findings
 from ingestion.lake.captured import hours
 from ingestion.lake.captured.skipped_changes import note_skipped
+from ingestion.lake.index_findings import note_corrected
 from ingestion.lake.misplaced_rows import (
     MAX_NAMED_VALUES,
     report_more_unreadable_values,
@@ -173,6 +174,7 @@ def _raise_findings(
         )
     if skipped := lake_commit.run.get("log_move", {}).get("skipped"):
         note_skipped(copy, skipped, commit.instant, now=now)
+    note_corrected(copy, lake_commit.run.get("corrected_entries", 0), commit.instant, now=now)
     _judge_cursors(copy, lake_commit.run, at, now)
     _judge_index_limitation(copy, lake_commit.run.get("index_limitation"), at, now)
     _judge_schema(copy, lake_commit, at, now)

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("catalog", "0005_hidden_columns"),
-        ("ingestion", "0016_index_clusters"),
+        ("ingestion", "0017_index_recovery"),
     ]
 
     operations = [

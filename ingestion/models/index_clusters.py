@@ -23,6 +23,8 @@ class IndexCluster(models.Model):
     qps_per_server = models.PositiveIntegerField(null=True, blank=True)
     """Requests a second that one region server was measured to answer; null: it was not benchmarked, and no job looks up keys there."""
     benchmarked_at = models.DateTimeField(null=True, blank=True)
+    indexes_lost_at = models.DateTimeField(null=True, blank=True)
+    """When it was moved, or a person said that it has lost its indexes: those that were made before are to be made again. Null: it never was."""
 
     class Meta:
         ordering: ClassVar = ["name"]

@@ -37,7 +37,7 @@ class JobKind(models.TextChoices):
     """Puts the copy of a captured dataset elsewhere in its changelog."""
     DROP = "drop"
     VERIFY_INDEX = "verify_index"
-    """Compares what the index says with the rows of the table, and changes nothing."""
+    """Compares what the index says with the rows of the table; with `repairs` it puts single entries right."""
     REBUILD_INDEX = "rebuild_index"
     """Makes what the index keeps anew."""
     DROP_INDEX = "drop_index"

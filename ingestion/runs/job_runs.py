@@ -21,6 +21,7 @@ from ingestion.runs.copy_lag import has_table
 from ingestion.runs.index_choice import changing
 from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
+from ingestion.runs.requests.index_jobs import check_repairs
 from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
@@ -368,6 +369,7 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
         raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
     check_source(dataset, kind)
     check_rereading(dataset, kind, params)
+    check_repairs(dataset, params)
     if kind in READING_KINDS and dataset.feed.paused:
         raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
     is_of_partitions = kind == JobKind.BACKFILL and not params.get("keys")

@@ -39,6 +39,7 @@ from ingestion.spark.contract.spec import (
     ReplaySpec,
     SourceSpec,
     TableSpec,
+    VerifySpec,
 )
 from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, DatasetKind, Feed, FeedKind
@@ -117,6 +118,7 @@ def job_spec_of(
         replay=_replay_spec(run) if run.kind == JobKind.REPLAY else None,
         log_move=_log_move_spec(params) if run.kind == JobKind.SET_POSITION else None,
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
+        verify=VerifySpec(float(params.get("sampled", 1)), params.get("repairs", False)),
         raw=_raw_spec(copy, kind, params),
         replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",

@@ -64,6 +64,8 @@ class Job:
     """Of `rows_read`, those of earlier commits."""
     rows_paid: int = 0
     """Of all readings: what the launcher was told that was read of the source."""
+    corrected_entries: int = 0
+    """Keys that the index had in files which do not hold them; it has been put right."""
     current_phase: tuple[str, float] | None = None
     """Its name and when it began, by the monotonic clock: one tuple, so that another thread never reads half of it."""
 
@@ -217,6 +219,7 @@ class Job:
             "source_committed_upto": _iso_utc(source_upto),
             "clock_ahead_s": self.spec.clock_ahead_s,
             "unusable_cursors": _cursor_facts(self.spec.source, unusable_cursors),
+            **({"corrected_entries": self.corrected_entries} if self.corrected_entries else {}),
         }
 
     def report_of_earlier_attempt(self, timeline: Timeline, *, after: str = "") -> JobReport | None:

@@ -241,20 +241,36 @@ class AskedLease:
         """Nobody else wants it."""
 
 
-def test_a_rolled_back_commit_is_followed(spark: SparkSession, orders: Orders) -> None:
-    """A key that it had moved is where it was."""
+@pytest.mark.parametrize("how", ["rolled back", "restored"])
+def test_commits_that_are_taken_back_are_followed(spark: SparkSession, orders: Orders, how: str) -> None:
+    """A key that they had moved or deleted is where it was, and one that they had inserted is asked for in vain; nothing is built anew."""
     orders.fill(20)
     orders.run(spark, "bootstrap", "b")
+    first = orders.timeline.commits()[-1].instant
     orders.sql(f"update orders set day = '2026-11-09', updated_at = '{LATER}' where id in (4, 5)")
     orders.add((20, "2026-11-01", 1.0, LATER))
     orders.run(spark, "incremental", "i")
+    before = entries(spark, orders)
+    assert orders.run(spark, "delete", "d", delete=DeleteSpec(keys=(("7",),))).error is None
     assert entries(spark, orders) == places(spark, orders)
-    newest = orders.timeline.commits()[-1].instant
-    spark.sql(f"create table rolled_back using hudi location '{orders.table.uri}'")
-    try:
-        spark.sql(f"call rollback_to_instant(table => 'rolled_back', instant_time => '{newest}')").collect()
-    finally:
-        spark.sql("drop table rolled_back")
+    built, newest = client_of(orders.table).state()["built"], orders.timeline.commits()[-1].instant
+    called(spark, orders, f"rollback_to_instant(table => 'taken_back', instant_time => '{newest}')")
+    assert entries(spark, orders) == before == places(spark, orders)
+    if how == "restored":
+        called(spark, orders, f"create_savepoint(table => 'taken_back', commit_time => '{first}')")
+        called(spark, orders, f"rollback_to_savepoint(table => 'taken_back', instant_time => '{first}')")
+        gone = {"20": before["20"]}
+        assert entries(spark, orders) == places(spark, orders) | gone
     assert orders.run(spark, "incremental", "j").error is None
     assert orders.rows(spark) == orders.source_rows()
     assert entries(spark, orders) == places(spark, orders)
+    assert client_of(orders.table).state()["built"] == built
+
+
+def called(spark: SparkSession, orders: Orders, procedure: str) -> None:
+    """One of Hudi's own."""
+    spark.sql(f"create table taken_back using hudi location '{orders.table.uri}'")
+    try:
+        spark.sql(f"call {procedure}").collect()
+    finally:
+        spark.sql("drop table taken_back")

@@ -70,7 +70,8 @@ def run_index_job(request: HttpRequest, name: str) -> HttpResponse:
         if kind not in _INDEX_KINDS:
             raise Refused(f"`{kind}` is no job on an index: choose one of {', '.join(_INDEX_KINDS)}.")
         copy = job_runs.find_copy(dataset, request.POST.get("data_center", ""))
-        run = job_runs.request_run(copy, kind, asked_by=actor.get_username(), now=wiring.clock.now())
+        params = {"repairs": True} if kind == JobKind.VERIFY_INDEX and request.POST.get("repairs") else {}
+        run = job_runs.request_run(copy, kind, params, asked_by=actor.get_username(), now=wiring.clock.now())
         return f"Run {run.pk} is queued: its result shows below."
 
     return perform_action(request, "rerun", dataset, use_case, then=_page_url(name))

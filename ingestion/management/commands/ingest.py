@@ -44,10 +44,16 @@ class Command(BaseCommand):
             default=None,
             help="of a bootstrap with --replace: from the raw chunks of the last load, without the source",
         )
+        parser.add_argument(
+            "--sampled", type=float, help="of verify_index: which share of the keys is compared, above 0, at most 1"
+        )
+        parser.add_argument(
+            "--repairs", action="store_true", default=None, help="of verify_index: put right what the index has wrong"
+        )
         parser.add_argument("--json", action="store_true", help="answer as JSON")
 
     def handle(self, *, kind: str, dataset: str, data_center: str, **options: Any) -> None:
-        names = ("partitions", "keys", "share", "replace", "from_chunks")
+        names = ("partitions", "keys", "share", "replace", "from_chunks", "sampled", "repairs")
         params = {name: options[name] for name in names if options[name] is not None}
         try:
             copy = job_runs.find_copy(

@@ -31,7 +31,7 @@ from ingestion.spark.changes.tombstones import read_tombstones, write_tombstones
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.file_groups import direct_write
 from ingestion.spark.file_groups.arrow_types import arrow_type
-from ingestion.spark.file_groups.stored_rows import read_stored_rows
+from ingestion.spark.file_groups.stored_rows import KEY, read_stored_rows
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import rereading, staging, write_path
@@ -253,11 +253,13 @@ def _stored_rows(job: Job, changes: Sequence[Change], target: Schema, index: Ind
     files = files_of_keys(job.spark, table, index, keys, partitions)
     columns = pa.schema([(name, arrow_type(type_)) for name, type_ in target.types.items()])
     try:
-        return stored_rows_of(read_stored_rows(table.uri, files, keys, columns))
+        stored = read_stored_rows(table.uri, files, keys, columns)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise JobError(
             f"Rows of `{table.name}` that have changed cannot be read in the columns that the table has now: {problem}. Nothing was written. Bootstrap the dataset with `replace`."
         ) from problem
+    rereading.check_entries(job, index, {*keys}.difference(stored[KEY].to_pylist()))
+    return stored_rows_of(stored)
 
 
 def _columns_to_write(job: Job, target: Schema, index: Index) -> str:

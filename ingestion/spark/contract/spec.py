@@ -157,6 +157,14 @@ class LogMoveSpec:
 
 
 @dataclass(frozen=True)
+class VerifySpec:
+    """How the index is compared with its table: which `share` of the keys, and whether what is wrong is put right."""
+
+    share: float = 1.0
+    repairs: bool = False
+
+
+@dataclass(frozen=True)
 class RawSpec:
     """The raw chunks of a captured table. `uri`: a folder for its loads. `is_kept`: also after the load. `is_read`: a load reads those of an earlier one, and
     not the source."""
@@ -189,6 +197,7 @@ class JobSpec:
     delete: DeleteSpec | None = None
     replay: ReplaySpec | None = None
     cluster: ClusterSpec = ClusterSpec()
+    verify: VerifySpec = VerifySpec()
     log_move: LogMoveSpec | None = None
     raw: RawSpec | None = None
     replace: bool = False
@@ -293,6 +302,8 @@ def _validation_errors(spec: JobSpec) -> list[str]:
         problems.append(
             "`cluster` needs `min_files` of at least 2, `max_mib` of at least 1, and `quiet_s` of at least 0."
         )
+    if not 0 < spec.verify.share <= 1:
+        problems.append(f"`verify.share` is {spec.verify.share}: a share lies above 0 and is at most 1.")
     if spec.upto is not None:
         parse_instant(spec.upto, "upto")
     return problems

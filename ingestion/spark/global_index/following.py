@@ -6,7 +6,7 @@ the later one stands: what is followed once more changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +16,7 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.key_map import goes_on_from
 from ingestion.spark.file_groups.lookups import newest_files_of
+from ingestion.spark.global_index.taken_back import taken_back
 from ingestion.spark.global_index.written_keys import FileVersionGone, WrittenKeys, keys_in
 from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, instant_to_datetime
 from lakehub.kernel import failpoint
@@ -43,9 +44,7 @@ def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     if known == completions:
         return
     if not goes_on_from(known, completions):
-        raise NotFollowed(
-            f"The index of `{table.name}` has followed commits that are no longer on its timeline, or none that is."
-        )
+        _take_back(spark, table, timeline, client, known)
     for commit in commits:
         if commit.instant not in known:
             _take(spark, timeline, client, commit, newest=commits[-1])
@@ -71,6 +70,24 @@ def milliseconds_of(instant: str) -> int:
     return round(instant_to_datetime(instant).timestamp() * 1000)
 
 
+def _take_back(
+    spark: SparkSession, table: TableSpec, timeline: Timeline, client: IndexClient, known: Mapping[str, str]
+) -> None:
+    """Of commits that were rolled back: keys that they had moved or removed are where they were. Those that they had inserted keep an entry that leads to no row:
+    it is removed when it is asked for. Raises NotFollowed."""
+    commits = timeline.completed()
+    completions = {commit.instant: commit.completed for commit in commits}
+    first = min(completions.values(), default="")
+    gone = {instant for instant, at in known.items() if completions.get(instant) != at and at >= first}
+    kept = {instant: at for instant, at in known.items() if instant not in gone}
+    undone = taken_back(timeline, gone) if goes_on_from(kept, completions) else None
+    if undone is None:
+        raise NotFollowed(
+            f"The index of `{table.name}` has followed commits that are no longer on its timeline, or none that is."
+        )
+    _put_newest(spark, timeline, client, undone.groups, commits[-1], since=undone.completed)
+
+
 def _take(
     spark: SparkSession, timeline: Timeline, client: IndexClient, commit: CompletedFile, *, newest: CompletedFile
 ) -> None:
@@ -84,7 +101,7 @@ def _take(
             client.put(_entries(keys, group, commit.instant), at_ms=at_ms)
         _take_removed(client, written, at_ms=at_ms)
     except FileVersionGone:
-        _put_newest(spark, timeline, client, written, newest)
+        _put_newest(spark, timeline, client, {write.group for write in written.writes}, newest)
 
 
 def _take_removed(client: IndexClient, written: WrittenKeys, *, at_ms: int) -> None:
@@ -100,20 +117,22 @@ def _is_in(entry: Entry | None, group: FileGroup) -> bool:
 
 
 def _put_newest(
-    spark: SparkSession, timeline: Timeline, client: IndexClient, written: WrittenKeys, newest: CompletedFile
+    spark: SparkSession,
+    timeline: Timeline,
+    client: IndexClient,
+    groups: Collection[FileGroup],
+    newest: CompletedFile,
+    *,
+    since: str = "",
 ) -> None:
-    """Of groups whose version was cleaned away all keys of the newest one, which are those of now. Those that are gone keep their entry, which does no harm."""
-    groups = {write.group for write in written.writes}
+    """Of groups whose version is not there any more all keys of the newest one, which are those of now. Those that are gone keep their entry, which does no harm.
+    `since`: when the versions went, if not with a commit."""
+    at_ms = milliseconds_of(max(newest.completed, since))
     for file in newest_files_of(spark, timeline.uri, groups):
         for keys in keys_in(timeline.uri, file.group, file.path):
-            client.put(_entries(keys, file.group, newest.instant), at_ms=milliseconds_of(newest.completed))
+            client.put(_entries(keys, file.group, newest.instant), at_ms=at_ms)
 
 
 def _entries(keys: Iterable[str], group: FileGroup, instant: str) -> dict[str, Entry]:
     entry = Entry(group.partition, group.file_id, instant)
     return dict.fromkeys(keys, entry)
-
-
-def groups_of(client: IndexClient, keys: Sequence[str]) -> set[FileGroup]:
-    """Those that hold the keys, as far as the index has followed. Raises IndexUnavailable, IndexTableMissing, DamagedEntry."""
-    return {FileGroup(entry.partition, entry.file_id) for entry in client.get(keys).values()}

@@ -15,13 +15,10 @@ from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
-from ingestion.spark.global_index.following import groups_of
 
 PATIENCE_S = 120.0
 """Of a job that holds the permit: a region server that died is replaced within a minute."""
-_GROUPS = "partition string, file_id string"
-_UNCERTAIN = FileGroup("", "")
-"""In place of groups: a key has an empty text, for which the table format has a word of its own."""
+_LOCATED = "key string, partition string, file_id string"
 
 
 def open_client(spec: GlobalIndexSpec, *, tasks: int = 1, patience_s: float = PATIENCE_S) -> ThriftIndexClient:
@@ -32,16 +29,20 @@ def open_client(spec: GlobalIndexSpec, *, tasks: int = 1, patience_s: float = PA
     return ThriftIndexClient(ThriftAddress(host, int(port), patience_s=patience_s), spec.table, pace=pace)
 
 
-def groups_of_batch(
-    spark: SparkSession, spec: GlobalIndexSpec, table: TableSpec, batch: BatchKeys
-) -> set[FileGroup] | None:
-    """Those that hold keys of the batch; None: how the table format writes these is not certain."""
+def locate_batch(spark: SparkSession, spec: GlobalIndexSpec, table: TableSpec, batch: BatchKeys) -> DataFrame | None:
+    """Those keys of the batch that have an entry: `key`, `partition` and `file_id`. None: how the table format writes its keys is not certain."""
     if not all(is_certain_type(type_) for _, type_ in batch.frame.dtypes):
         return None
     tasks = max(1, min(spark.sparkContext.defaultParallelism, -(-batch.rows // BATCH)))
-    rows = spread_keys(batch, table, tasks).mapInArrow(_asker(spec, tasks), _GROUPS).distinct().collect()
-    groups = {FileGroup(row.partition, row.file_id) for row in rows}
-    return None if _UNCERTAIN in groups else groups
+    # Asked once, and kept on the disks for as long as somebody has the frame.
+    located = spread_keys(batch, table, tasks).mapInArrow(_asker(spec, tasks), _LOCATED)
+    located = located.localCheckpoint(eager=True)
+    return None if located.where(F.col("key").isNull()).take(1) else located
+
+
+def groups_in(located: DataFrame) -> set[FileGroup]:
+    """Those that `locate_batch` has found keys in."""
+    return {FileGroup(*row) for row in located.select("partition", "file_id").distinct().collect()}
 
 
 def spread_keys(batch: BatchKeys, table: TableSpec, tasks: int) -> DataFrame:
@@ -51,18 +52,18 @@ def spread_keys(batch: BatchKeys, table: TableSpec, tasks: int) -> DataFrame:
 
 
 def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """For `mapInArrow`: keys -> the groups that hold them, each once in a task."""
+    """For `mapInArrow`: keys -> those that have an entry, with their place. One that is null, for which the table format has a word of its own, is handed on."""
 
     def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client, groups = open_client(spec, tasks=tasks), set[FileGroup]()
+        client = open_client(spec, tasks=tasks)
         try:
             for batch in batches:
                 keys = batch["key"].drop_null().to_pylist()
-                new = groups_of(client, keys) - groups
-                new |= {_UNCERTAIN} if len(keys) < batch.num_rows else set()
-                groups |= new
-                columns = [pa.array([group[place] for group in new], pa.string()) for place in (0, 1)]
-                yield pa.RecordBatch.from_arrays(columns, ["partition", "file_id"])
+                entries = client.get(keys)
+                rows: list[tuple[str | None, ...]] = [(key, at.partition, at.file_id) for key, at in entries.items()]
+                rows += [(None, None, None)] if len(keys) < batch.num_rows else []
+                columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(3)]
+                yield pa.RecordBatch.from_arrays(columns, ["key", "partition", "file_id"])
         finally:
             client.close()
 

@@ -60,6 +60,31 @@ class Index(Protocol):
     def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
         """What the index keeps is made anew from the base files, whatever state it is in. `permit`: to write the table, held for no longer than is needed."""
 
+    def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
+        """Within the table's permit, after the stored rows were read that it named: `new_keys` (a frame's column `key`) have none among them.
+
+        Of how many of these the table has a row all the same. The index knows better by now: the batch is to be judged again.
+        """
+
+    def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
+        """Within the table's permit: puts these keys right, as `index_check.Repair` has them. Raises NotRepairable."""
+
+
+class NotRepairable(ValueError):
+    """The index is only made anew as a whole."""
+
+
+class WholeIndex:
+    """What an index has in common with others whose single entries are not put right."""
+
+    def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
+        return 0
+
+    def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
+        raise NotRepairable(
+            f"The index `{table.index}` of `{table.name}` is not put right key by key. Rebuild it where it is wrong."
+        )
+
 
 INDEXES: Registry[type[Index]] = Registry(
     "index",

@@ -6,6 +6,7 @@ does no harm; a key without one would be inserted twice, so what was committed i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from contextlib import closing, nullcontext, suppress
 
@@ -14,17 +15,19 @@ from pyspark.sql import DataFrame, SparkSession
 from ingestion.index.client import IndexClient, IndexTableMissing
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import BaseFile, FileGroup
-from ingestion.spark.file_groups.batch_keys import BatchKeys
+from ingestion.spark.file_groups.batch_keys import MAX_NAMED_KEYS, BatchKeys
 from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import options_without_index
 from ingestion.spark.global_index.building import build
-from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
-from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
+from ingestion.spark.global_index.following import NotFollowed, follow
+from ingestion.spark.global_index.looking_up import groups_in, locate_batch, open_client, rows_of_groups
+from ingestion.spark.global_index.repairing import places_in_table, put_right, put_right_by_tasks, repair_time_ms
 from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.indexes import Permit
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline
 
+logger = logging.getLogger(__name__)
 _CLIENTS: dict[str, tuple[GlobalIndexSpec, IndexClient]] = {}
 """By the table's URI, in this process, for as long as jobs are told the same of the index. Connections are opened again when they are lost."""
 PREPARES_WITHIN_S = 10.0
@@ -36,6 +39,12 @@ class NoGlobalIndex(ValueError):
 
 
 class HBaseIndex:
+    """`_named`, `_located`: the keys with an entry among those that were looked up last."""
+
+    def __init__(self) -> None:
+        self._named: set[str] = set()
+        self._located: DataFrame | None = None
+
     def write_options(self, table: TableSpec) -> dict[str, str]:
         """New rows go into files of their own: so a commit says which keys it has inserted. Small files are put together by clustering."""
         return options_without_index(table) | {"hoodie.parquet.small.file.limit": "0"}
@@ -67,16 +76,19 @@ class HBaseIndex:
     def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
         build(spark, table, _spec_of(table), client_of(table), permit)
 
+    def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
+        put_right_by_tasks(spark, _spec_of(table), wrong, at_ms=repair_time_ms(Timeline(table.uri)))
+
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         rows = read_table(spark, table)
         if batch.named is not None:
             groups = self._locate(spark, table, batch.named)
         else:
             self._follow(spark, table)
-            many = groups_of_batch(spark, _spec_of(table), table, batch)
-            if many is None:
+            self._named, self._located = set(), locate_batch(spark, _spec_of(table), table, batch)
+            if self._located is None:
                 return batch.in_partitions(rows)
-            groups = many
+            groups = groups_in(self._located)
         return rows_of_groups(rows, table, groups)
 
     def base_files(
@@ -90,7 +102,34 @@ class HBaseIndex:
 
     def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup]:
         self._follow(spark, table)
-        return groups_of(client_of(table), keys)
+        entries = client_of(table).get(keys)
+        self._named, self._located = set(entries), None
+        return {FileGroup(entry.partition, entry.file_id) for entry in entries.values()}
+
+    def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
+        """An entry that leads to a file without its key is wrong, or of a row that is gone. Which of both the whole table says, and the entry is put right."""
+        suspects = self._suspects(new_keys)
+        if not suspects:
+            return 0
+        logger.warning("The index of %s led to files without the key for %d keys or more", table.name, len(suspects))
+        if len(suspects) > MAX_NAMED_KEYS:
+            self.rebuild(spark, table)
+            return len(suspects)
+        places = places_in_table(spark, table, suspects)
+        at_ms = repair_time_ms(Timeline(table.uri))
+        put_right(client_of(table), {key: places.get(key) for key in suspects}, at_ms=at_ms)
+        return len(places)
+
+    def _suspects(self, new_keys: Collection[str] | DataFrame) -> set[str]:
+        """Keys with an entry, and without a row where it leads: one more than MAX_NAMED_KEYS at most."""
+        if self._located is None and not isinstance(new_keys, DataFrame):
+            return self._named.intersection(new_keys)
+        if not isinstance(new_keys, DataFrame):
+            raise TypeError("The keys were looked up by Spark: those without a row are to come as a frame.")
+        if self._located is None:
+            return self._named.intersection(row.key for row in new_keys.collect()) if self._named else set()
+        rows = new_keys.join(self._located.select("key"), "key").limit(MAX_NAMED_KEYS + 1).collect()
+        return {row.key for row in rows}
 
     def _follow(self, spark: SparkSession, table: TableSpec) -> None:
         try:

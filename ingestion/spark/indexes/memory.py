@@ -17,13 +17,13 @@ from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.key_map import KeyMaps, TooManyKeys
 from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import options_without_index
-from ingestion.spark.indexes import Permit
+from ingestion.spark.indexes import Permit, WholeIndex
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 
 _KEY_MAPS = KeyMaps()
 
 
-class MemoryIndex:
+class MemoryIndex(WholeIndex):
     def write_options(self, table: TableSpec) -> dict[str, str]:
         return options_without_index(table)
 

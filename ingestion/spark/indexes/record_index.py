@@ -21,7 +21,7 @@ from ingestion.spark.file_groups.metadata_table import (
     record_index_entries,
     remove_metadata_table,
 )
-from ingestion.spark.indexes import Permit
+from ingestion.spark.indexes import Permit, WholeIndex
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline
 
@@ -29,7 +29,7 @@ _MANY_ROWS = 50_000
 """Of fewer the logs of the index are read in no time."""
 
 
-class RecordIndex:
+class RecordIndex(WholeIndex):
     def write_options(self, table: TableSpec) -> dict[str, str]:
         return {
             "hoodie.metadata.enable": "true",

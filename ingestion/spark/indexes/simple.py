@@ -15,11 +15,11 @@ from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.file_groups.record_locations import key_determines_partition, options_without_index
-from ingestion.spark.indexes import Permit
+from ingestion.spark.indexes import Permit, WholeIndex
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 
 
-class SimpleIndex:
+class SimpleIndex(WholeIndex):
     def write_options(self, table: TableSpec) -> dict[str, str]:
         return options_without_index(table)
 

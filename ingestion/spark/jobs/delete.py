@@ -82,6 +82,10 @@ def _open_small_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> _Smal
         if files is None or not small_batches.are_few(files):
             return None
         stored = read_stored_rows(table.uri, files, keys, pa.schema([]))
+        corrected = index.correct(job.spark, table, {*keys}.difference(stored[KEY].to_pylist()))
+        job.corrected_entries += corrected
+        if corrected:
+            return None  # Spark asks no index
     groups = map(FileGroup, stored[PARTITION].to_pylist(), stored[FILE_ID].to_pylist())
     wanted = {f"{table.partition_column}={name}" for name in job.spec.partitions if table.partition_column}
     rows = [

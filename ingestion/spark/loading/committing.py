@@ -26,6 +26,7 @@ from ingestion.spark.loading.row_fates import (
     count_fates,
     has_each_key_once,
     keys_of_batch,
+    new_keys,
     newest_of_each_key,
     rows_as_in_table,
     rows_in_ranges,
@@ -81,7 +82,7 @@ def commit_once(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCo
         with job.phase("judge"):
             small = open_small_batch(job, batch, plan.evolution.target, index, plan.rows_to_look_up(batch))
             counts = {"read": batch.read, "errors": batch.errors}
-            judged = None if small is None else small.judge(job.table, **counts, since=plan.written_since)
+            judged = None if small is None else small.judge(job, index, **counts, since=plan.written_since)
         if small is not None and judged is not None:
             return _commit_small(job, small, judged, batch, plan, index)
     return _commit_by_spark(job, batch, plan, index)
@@ -157,6 +158,7 @@ def _judge_and_commit(
     try:
         with job.phase("judge"):
             counted = count_fates(judged, job.table, read=batch.read, errors=batch.errors)
+            rereading.check_entries(job, index, new_keys(judged, job.table))
         if has_nothing_to_commit(counted, plan):
             check_balance(counted, job.table)
             return counted.counts

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
 
 from ingestion.domain.checkpoint import Checkpoint, Position, is_restamp_due
 from ingestion.domain.schema import Schema, SchemaEvolution, evolve_schema, require_one_spelling
 from ingestion.domain.write_races import TableCommit, why_read_again
 from ingestion.spark.contract.report import JobReport
+from ingestion.spark.indexes import Index
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
@@ -77,6 +80,17 @@ def check_judged(timeline: Timeline, judged_at: str) -> None:
         raise JudgeAgain(
             f"Another writer has committed to {timeline.uri} at {latest}, again and again while the batch was compared with the table. "
             "Nothing was written. Run the job again when that writer has ended."
+        )
+
+
+def check_entries(job: Job, index: Index, new_keys: Collection[str] | DataFrame) -> None:
+    """`new_keys`: without a row in the files that the index has named. Raises JudgeAgain where the table has rows of them: inserted, they would be there twice."""
+    corrected = index.correct(job.spark, job.table, new_keys)
+    if corrected:
+        job.corrected_entries += corrected
+        raise JudgeAgain(
+            f"The index of `{job.table.name}` had {corrected:,} keys in files that do not hold them, again and again while the batch was compared with the table. "
+            "Nothing was written. Rebuild the index."
         )
 
 

@@ -15,7 +15,7 @@ from ingestion.domain.column_types import parse_type
 from ingestion.domain.schema import Schema
 from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.file_groups.record_locations import is_empty_key, partition_path
+from ingestion.spark.file_groups.record_locations import is_empty_key, partition_path, record_key
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN, TABLE_AT_COLUMN
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.spark_columns import as_type, comparable, type_of_spark
@@ -115,6 +115,12 @@ def count_fates(judged: DataFrame, table: TableSpec, *, read: int, errors: int) 
 
 def applied_rows(judged: DataFrame) -> DataFrame:
     return judged.where(F.col(FATE_COLUMN) == RowFate.APPLIED).drop(FATE_COLUMN)
+
+
+def new_keys(judged: DataFrame, table: TableSpec) -> DataFrame:
+    """`key`: of the rows applied for which no stored row was found, as Hudi writes it; without those that have an empty text, for which it has a word of its own."""
+    new = applied_rows(judged).where(F.col("_hoodie_record_key").isNull() & ~is_empty_key(table))
+    return new.select(record_key(table).alias("key"))
 
 
 def _rank_by_key(batch: DataFrame, table: TableSpec, types: Mapping[str, str]) -> DataFrame:

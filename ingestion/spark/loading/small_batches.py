@@ -21,10 +21,11 @@ from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.file_groups.java_client import has_client
 from ingestion.spark.file_groups.lookups import newest_base_files, partition_paths
 from ingestion.spark.file_groups.record_locations import has_certain_keys, key_text
-from ingestion.spark.file_groups.stored_rows import read_stored_rows
+from ingestion.spark.file_groups.stored_rows import KEY, read_stored_rows
 from ingestion.spark.indexes import Index
 from ingestion.spark.job import Job
 from ingestion.spark.loading.judging import Batch, Judged, judge, partition_path, plain_rows, stored_rows_of
+from ingestion.spark.loading.rereading import check_entries
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN, StagedBatch
 from ingestion.spark.tables import avro_schema
 from ingestion.spark.tables.hudi import META_COLUMNS
@@ -49,14 +50,16 @@ class SmallBatch:
     avro_schema: str
     sought: tuple[str, ...]
 
-    def judge(self, table: TableSpec, *, read: int, errors: int, since: WrittenSince | None) -> Judged | None:
-        """None: a file has a column in a type that only Spark makes the table's of."""
+    def judge(self, job: Job, index: Index, *, read: int, errors: int, since: WrittenSince | None) -> Judged | None:
+        """None: a file has a column in a type that only Spark makes the table's of. Raises JudgeAgain."""
+        table = job.table
         columns = pa.schema([(name, arrow_type(type_)) for name, type_ in self.target.types.items()])
         try:
             stored = read_stored_rows(table.uri, self.files, self.sought, columns)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
             logger.info("Stored rows of %s are read by Spark: %s", table.name, problem)
             return None
+        check_entries(job, index, {*self.sought}.difference(stored[KEY].to_pylist()))
         return judge(self.batch, stored_rows_of(stored), table, read=read, errors=errors, since=since)
 
 

@@ -40,6 +40,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("backfill", {"keys": [["UA", float("nan")]]}, NO_KEYS),
     ("backfill", {"partitions": "2026-11-16"}, "`partitions` is '2026-11-16': give a list of names, each a text."),
     ("backfill", {"partitions": [20261116]}, "`partitions` is [20261116]: give a list of names"),
+    ("verify_index", {"sampled": 0}, "`sampled` is 0: give a number above 0"),
+    ("verify_index", {"sampled": "1%"}, "`sampled` is '1%': give a number above 0"),
+    ("verify_index", {"repairs": "no"}, "`repairs` is 'no': give true or false"),
+    ("verify_index", {"repairs": True}, "The index `simple` of `flights` is not put right key by key. Verify it"),
+    ("rebuild_index", {"repairs": True}, "A job of the kind `rebuild_index` has no parameter `repairs`"),
     ("bootstrap", {"replace": "x" * 10_000}, "`replace` is 'xxx"),
 ]
 
@@ -63,6 +68,7 @@ def test_a_parameter_of_another_form_is_refused_by_its_name(
         ("delete", {"keys": [["UA", 20261116], ["UA", 1.5]]}),
         ("delete", {"share": 1, "partitions": ["2026-11-16"]}),
         ("cluster", {"partitions": []}),
+        ("verify_index", {"sampled": 0.01, "repairs": False}),
     ],
 )
 def test_a_parameter_of_its_form_is_taken(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:

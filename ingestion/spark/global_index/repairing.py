@@ -1,0 +1,77 @@
+"""Single entries of the Global Index are put right: where the table has a key is written, and an entry of a key that the table does not have is removed.
+
+Only within the table's permit: nobody writes the table meanwhile, and what the rows say is what the index is to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingestion.index.client import IndexClient
+from ingestion.index.entries import Entry
+from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+from ingestion.spark.global_index.following import milliseconds_of
+from ingestion.spark.global_index.looking_up import open_client
+from ingestion.spark.tables.hudi import read_table
+from ingestion.spark.tables.timeline import Timeline
+
+
+def repair_time_ms(timeline: Timeline) -> int:
+    """After whatever the index has followed, and whatever another program has written with the time of HBase."""
+    return max(milliseconds_of(timeline.latest_completion()), round(datetime.now(UTC).timestamp() * 1000))
+
+
+def places_in_table(spark: SparkSession, table: TableSpec, keys: Collection[str]) -> dict[str, Entry]:
+    """Where the table has those that it has, by the keys of all its rows: one Spark job."""
+    wanted = spark.createDataFrame([(key,) for key in keys], "key string")
+    file_id = F.substring_index("_hoodie_file_name", "_", 1)
+    stored = read_table(spark, table, by_listing=True).select(
+        F.col("_hoodie_record_key").alias("key"), "_hoodie_partition_path", file_id, "_hoodie_commit_time"
+    )
+    rows = stored.join(F.broadcast(wanted), "key").collect()
+    return {key: Entry(*place) for key, *place in rows}
+
+
+def put_right(client: IndexClient, places: Mapping[str, Entry | None], *, at_ms: int) -> None:
+    """`places`: by key where the table has it; None: it does not. Raises IndexUnavailable, IndexTableMissing."""
+    client.put({key: entry for key, entry in places.items() if entry is not None}, at_ms=at_ms)
+    client.delete([key for key, entry in places.items() if entry is None], at_ms=at_ms)
+
+
+def put_right_by_tasks(spark: SparkSession, spec: GlobalIndexSpec, wrong: DataFrame, *, at_ms: int) -> None:
+    """`wrong`: as `index_check.Repair` has it. Spark's tasks do it, each within its part of what the job may send."""
+    tasks = spark.sparkContext.defaultParallelism
+    wrong.repartition(tasks, "key").mapInArrow(_repairer(spec, tasks, at_ms), "keys long").agg(
+        {"keys": "sum"}
+    ).collect()
+
+
+def _repairer(
+    spec: GlobalIndexSpec, tasks: int, at_ms: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """For `mapInArrow`: keys with their places -> how many there were."""
+
+    def repair(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        client, keys = open_client(spec, tasks=tasks), 0
+        try:
+            for batch in batches:
+                rows = batch.to_pylist()
+                put_right(client, {row["key"]: _place_of(row) for row in rows}, at_ms=at_ms)
+                keys += len(rows)
+        finally:
+            client.close()
+        yield pa.RecordBatch.from_arrays([pa.array([keys], pa.int64())], ["keys"])
+
+    return repair
+
+
+def _place_of(row: Mapping[str, str | None]) -> Entry | None:
+    partition, file_id, instant = (row[name] for name in Entry._fields)
+    if partition is None or file_id is None or instant is None:
+        return None
+    return Entry(partition, file_id, instant)

@@ -1,0 +1,203 @@
+"""A cluster that was lost or moved: its indexes are made anew in the order of the tiers, and what is done is not done again; all are verified by one command."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from ingestion.index_shares.clusters import change_address
+from ingestion.management.commands import index_clusters
+from ingestion.models import IndexCluster, JobKind, JobRun, JobState
+from ingestion.runs import run_worker
+from ingestion.runs.job_runs import MAX_WAITING_REQUESTS, request_run
+from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
+from ingestion.spark.contract.spec import JobSpec
+from lakehub import wiring
+from lakehub.accounts.models import AuditEntry
+from lakehub.catalog.models import DatasetCopy
+from tests import factories as given
+from tests.factories import NOW
+from tests.index_jobs import ADDRESS, cluster, indexed, uses_another_index
+from tests.web.ingestion.conftest import FakeLauncher, worker_at
+
+pytestmark = pytest.mark.django_db
+SOON = NOW + timedelta(minutes=1)
+AWAY = "IndexUnavailable: HBase does not answer through its Thrift server thrift:9090"
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, NOW)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, now: datetime) -> None:
+    monkeypatch.setattr(wiring.clock, "now", lambda: now)
+
+
+@pytest.fixture
+def copies() -> list[DatasetCopy]:
+    """In the order of their tiers, which is not that of their names. One more has another index."""
+    cluster()
+    tiers = {"zebras": 0, "flights": 1, "planes": 1, "airports": 4}
+    made = [given.with_table(indexed(name, tier=tier)) for name, tier in tiers.items()]
+    uses_another_index(given.with_table(indexed("others", tier=0)))
+    return made
+
+
+def command(*words: str) -> list[str]:
+    out = StringIO()
+    try:
+        call_command("index_clusters", *words, stdout=out)
+    except CommandError as problem:
+        out.write(f"{problem}\n")
+    return out.getvalue().splitlines()
+
+
+def rows(*words: str) -> dict[str, dict[str, Any]]:
+    """By dataset."""
+    lines = [json.loads(line) for line in command(*words, "--json") if line.startswith("{")]
+    return {line["copy"].partition("@")[0]: line for line in lines}
+
+
+def states(*words: str) -> dict[str, str]:
+    return {name: row["state"] for name, row in rows(*words).items()}
+
+
+def built(spec: JobSpec) -> JobReport:
+    return JobReport(spec.run_id, SUCCEEDED, output={"index": spec.table.index})
+
+
+def away(spec: JobSpec) -> JobReport:
+    return JobReport(spec.run_id, FAILED, error=AWAY)
+
+
+def work(launcher: FakeLauncher, times: int = 1, now: datetime = SOON) -> None:
+    for _ in range(times):
+        assert run_worker.run_next(worker_at(now, launcher)) is not None
+
+
+def test_all_indexes_are_made_anew_by_tier_and_a_call_in_between_goes_on_with_the_rest(
+    copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued = dict.fromkeys(("zebras", "flights", "planes", "airports"), "queued")
+    assert states("recover", "main") == queued
+    launcher = FakeLauncher(built)
+    work(launcher, 2)
+    assert [spec.table.name for spec, _ in launcher.asked] == ["zebras", "flights"]
+    at(monkeypatch, SOON)
+    assert states("recover", "main") == queued | {"zebras": "done", "flights": "done"}
+    assert JobRun.objects.count() == 4
+    work(launcher, 2)
+    assert [spec.table.name for spec, _ in launcher.asked[2:]] == ["planes", "airports"]
+    assert {*states("recover", "main").values()} == {"done"}
+    assert run_worker.run_next(worker_at(SOON, launcher)) is None
+    assert AuditEntry.objects.filter(action="recover index cluster", subject="index_cluster:main").count() == 3
+    assert AuditEntry.objects.filter(action="rebuild_index", actor="manage.py").count() == 4
+
+
+def test_while_hbase_is_away_runs_fail_in_its_words_and_the_next_call_asks_for_these_only(
+    copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("recover", "main")
+    work(FakeLauncher(built), 1)
+    JobRun.objects.filter(state=JobState.QUEUED).update(attempt=9)  # the last one
+    work(FakeLauncher(away), 3)
+    assert JobRun.objects.filter(state=JobState.FAILED).count() == 3
+    assert [line for line in command("recover", "main") if "failed" in line] == []  # they were asked for again
+    work(FakeLauncher(built), 1)
+    JobRun.objects.filter(state=JobState.QUEUED).update(attempt=9)
+    monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(away)))
+    lines = command("recover", "main", "--wait")
+    assert lines[-1] == "2 of 4 indexes are left. Call it again for the rest."
+    (planes,) = [line for line in lines if "planes@dc1" in line and "failed" in line]
+    assert AWAY in planes
+    assert planes.startswith("tier 1  planes@dc1")
+    monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(built)))
+    assert {line.split()[3] for line in command("recover", "main", "--wait")[-2:]} == {"done"}
+
+
+def test_a_move_makes_all_due_and_what_began_before_it_does_not_count(
+    copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("recover", "main")
+    work(FakeLauncher(built), 4)
+    at(monkeypatch, SOON)
+    command("recover", "main")
+    claimed = request_run(copies[0], JobKind.REBUILD_INDEX, asked_by="ana", now=SOON)
+    JobRun.objects.filter(pk=claimed.pk).update(state=JobState.RUNNING, started_at=SOON)
+    moved_at = SOON + timedelta(minutes=1)
+    change_address(IndexCluster.objects.get(), ADDRESS.replace("zk2", "zk3"), actor="ana", now=moved_at)
+    at(monkeypatch, moved_at)
+    assert states("recover", "main")["zebras"] == "running"
+    JobRun.objects.filter(pk=claimed.pk).update(state=JobState.SUCCEEDED, report={"output": {"index": "hbase"}})
+    assert {*states("recover", "main").values()} == {"queued"}
+    launcher = FakeLauncher(built)
+    work(launcher, 4, now=moved_at + timedelta(minutes=1))
+    assert launcher.asked[0][0].table.global_index is not None
+    assert launcher.asked[0][0].table.global_index.quorum == "zk1:2181,zk3:2181"
+    assert {*states("recover", "main").values()} == {"done"}
+
+
+def test_another_password_makes_nothing_due_and_again_makes_all(
+    copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("recover", "main")
+    work(FakeLauncher(built), 4)
+    at(monkeypatch, SOON + timedelta(minutes=1))
+    change_address(IndexCluster.objects.get(), ADDRESS.replace("hush", "rotated"), actor="ana", now=SOON)
+    assert {*states("recover", "main").values()} == {"done"}
+    assert {*states("recover", "main", "--again").values()} == {"queued"}
+
+
+def test_a_run_that_made_another_index_does_not_count(copies: list[DatasetCopy]) -> None:
+    command("recover", "main")
+    work(FakeLauncher(lambda spec: JobReport(spec.run_id, SUCCEEDED, output={"index": "simple"})), 1)
+    assert states("recover", "main")["zebras"] == "queued"
+    assert JobRun.objects.filter(copy=copies[0]).count() == 2
+
+
+def test_what_cannot_be_asked_for_is_said_and_the_others_are(copies: list[DatasetCopy]) -> None:
+    indexed("fresh", tier=0)
+    for _ in range(MAX_WAITING_REQUESTS):
+        request_run(copies[0], JobKind.DELETE, {"share": 1}, asked_by="ana", now=NOW)
+    by_name = rows("recover", "main")
+    assert (by_name["fresh"]["state"], by_name["zebras"]["state"]) == ("no table", "not asked")
+    assert "that people asked for wait already" in by_name["zebras"]["problem"]
+    assert {by_name[name]["state"] for name in ("flights", "planes", "airports")} == {"queued"}
+    assert command("recover", "main")[-1] == "1 of 5 indexes are left. Call it again for the rest."
+
+
+def test_all_are_verified_in_a_sample_and_put_right(copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {*states("verify", "main", "--sampled", "1%", "--repair").values()} == {"queued"}
+    assert {json.dumps(run.params) for run in JobRun.objects.all()} == {'{"sampled": 0.01, "repairs": true}'}
+    right = {"index": "hbase", "rows": 9, "entries": 9, "problems": {"missing": 0}, "examples": {}, "repaired": {}}
+
+    def verified(spec: JobSpec) -> JobReport:
+        wrong = {"problems": {"missing": 2}} if spec.table.name == "planes" else {}
+        return JobReport(spec.run_id, SUCCEEDED, output=right | wrong)
+
+    monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(verified)))
+    lines = command("verify", "main", "--wait")
+    assert JobRun.objects.count() == 4  # those that waited are waited for
+    ended = [line for line in lines if " done " in line]
+    assert [line.split()[2] for line in ended] == ["zebras@dc1", "flights@dc1", "planes@dc1", "airports@dc1"]
+    assert ended[0].endswith("The index hbase was compared with 9 rows, and is right.")
+    assert "2 keys that the index does not know" in ended[2]
+
+
+@pytest.mark.parametrize("words", ["0", "0%", "101%", "2", "nan", "lots", "1e999999%"])
+def test_a_share_that_is_none_is_refused(copies: list[DatasetCopy], words: str) -> None:
+    (line,) = command("verify", "main", "--sampled", words)
+    assert line.startswith(f"{words!r} is not a share of the keys: write a percentage above 0%")
+    assert not JobRun.objects.exists()
+
+
+def test_a_cluster_without_datasets_and_one_that_is_none() -> None:
+    cluster()
+    assert command("recover", "main") == ["No dataset has its index in this cluster."]
+    assert command("verify", "mian") == ["There is no index cluster `mian`. Did you mean `main`?"]
