@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
+from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.domain.index_cluster.request_pace import RequestPace
+from ingestion.domain.index_cluster.guided_pace import GuidedPace
 from ingestion.index.thrift_client import BATCH, ThriftAddress, ThriftIndexClient
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
 from ingestion.spark.global_index.following import groups_of
+from ingestion.spark.global_index.job_use import at_work
+from ingestion.spark.global_index.told_rate import rate_told_at, told_rate
 
 PATIENCE_S = 120.0
 """Of a job that holds the permit: a region server that died is replaced within a minute."""
@@ -24,12 +28,17 @@ _UNCERTAIN = FileGroup("", "")
 """In place of groups: a key has an empty text, for which the table format has a word of its own."""
 
 
-def open_client(spec: GlobalIndexSpec, *, tasks: int = 1, patience_s: float = PATIENCE_S) -> ThriftIndexClient:
-    """`tasks`: that send requests at once. `patience_s`: for how long a call is tried again."""
+def open_client(
+    spec: GlobalIndexSpec,
+    *,
+    rate: Callable[[], float | None] | None = None,
+    patience_s: float = PATIENCE_S,
+    timeout_s: float = 60.0,
+) -> ThriftIndexClient:
+    """`rate`: requests a second now; None: those of the spec. `patience_s`: for how long a call is tried again, `timeout_s`: how long one may take."""
     host, _, port = spec.thrift.rpartition(":")
-    rate = spec.requests_per_s
-    pace = None if rate is None else RequestPace(rate / tasks, time.monotonic, time.sleep)
-    return ThriftIndexClient(ThriftAddress(host, int(port), patience_s=patience_s), spec.table, pace=pace)
+    pace = GuidedPace(rate or (lambda: spec.requests_per_s), time.monotonic, time.sleep)
+    return ThriftIndexClient(ThriftAddress(host, int(port), timeout_s, patience_s), spec.table, pace=pace)
 
 
 def groups_of_batch(
@@ -40,16 +49,34 @@ def groups_of_batch(
         return None
     tasks = max(1, min(spark.sparkContext.defaultParallelism, -(-batch.rows // BATCH)))
     keys = batch.frame.select(F.when(~is_empty_key(table), record_key(table)).alias("key"))
-    rows = keys.repartition(tasks, "key").mapInArrow(_asker(spec, tasks), _GROUPS).distinct().collect()
+    asked, began = spark.sparkContext.accumulator(0), time.monotonic()
+    with _rate_of_tasks(spec, tasks) as rate_uri:
+        asker = _asker(spec, rate_uri, asked)
+        rows = keys.repartition(tasks, "key").mapInArrow(asker, _GROUPS).distinct().collect()
+    at_work().add_tasks(asked.value, time.monotonic() - began)
     groups = {FileGroup(row.partition, row.file_id) for row in rows}
     return None if _UNCERTAIN in groups else groups
 
 
-def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """For `mapInArrow`: keys -> the groups that hold them, each once in a task."""
+@contextmanager
+def _rate_of_tasks(spec: GlobalIndexSpec, tasks: int) -> Iterator[str]:
+    """Where each of them reads how fast it may ask; empty where any may ask as fast as it can."""
+    use = at_work()
+    if use.requests_per_s(spec) is None:
+        yield ""
+        return
+    with told_rate(spec.staging_uri, spec.table, lambda: (use.requests_per_s(spec) or 0.0) / tasks) as uri:
+        yield uri
+
+
+def _asker(
+    spec: GlobalIndexSpec, rate_uri: str, asked: Accumulator[int]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """For `mapInArrow`: keys -> the groups that hold them, each once in a task. `asked`: counts the keys."""
 
     def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client, groups = open_client(spec, tasks=tasks), set[FileGroup]()
+        rate = rate_told_at(rate_uri) if rate_uri else None
+        client, groups = open_client(spec, rate=rate), set[FileGroup]()
         try:
             for batch in batches:
                 keys = batch["key"].drop_null().to_pylist()
@@ -59,6 +86,7 @@ def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBat
                 columns = [pa.array([group[place] for group in new], pa.string()) for place in (0, 1)]
                 yield pa.RecordBatch.from_arrays(columns, ["partition", "file_id"])
         finally:
+            asked.add(client.reads)
             client.close()
 
     return ask

@@ -6,7 +6,7 @@ does no harm; a key without one would be inserted twice, so what was committed i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import options_without_index
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
+from ingestion.spark.global_index.job_use import at_work
 from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
 from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
@@ -43,7 +44,8 @@ class HBaseIndex:
         """Follows what was committed: the look-up within the permit has little left. Where it cannot go on it is built there. A job that HBase does not
         answer ends before it has read anything. An append-only table looks up what comes late, and follows then."""
         if Timeline(table.uri).exists and not table.append_only:
-            client = open_client(_spec_of(table), patience_s=PREPARES_WITHIN_S)
+            client = open_client(_spec_of(table), rate=_rate_of(_spec_of(table)), patience_s=PREPARES_WITHIN_S)
+            at_work().watch(client)
             with closing(client), suppress(NotFollowed, IndexTableMissing):
                 follow(spark, table, client)
 
@@ -64,7 +66,7 @@ class HBaseIndex:
         return ""
 
     def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
-        build(spark, table, _spec_of(table), client_of(table))
+        at_work().entries = build(spark, table, _spec_of(table), client_of(table)).entries
 
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         rows = read_table(spark, table)
@@ -104,9 +106,15 @@ def client_of(table: TableSpec) -> IndexClient:
     if client is None or known_spec != spec:
         if client is not None:
             client.close()
-        client = open_client(spec)
+        client = open_client(spec, rate=_rate_of(spec))
         _CLIENTS[table.uri] = spec, client
+    at_work().watch(client)
     return client
+
+
+def _rate_of(spec: GlobalIndexSpec) -> Callable[[], float | None]:
+    """What the job may send that is at work when it sends."""
+    return lambda: at_work().rate_before_asking(spec)
 
 
 def _spec_of(table: TableSpec) -> GlobalIndexSpec:

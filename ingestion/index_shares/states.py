@@ -1,0 +1,141 @@
+"""What can be said of the index of each copy of a dataset: which it is, whether it was verified, and where it is in a cluster, what its jobs may ask and have asked there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import OuterRef, Q, Subquery
+
+from ingestion.domain.index_cluster.allowed_qps import allowed_qps
+from ingestion.index_shares.shares import HBASE, is_in_cluster
+from ingestion.lake.index_findings import index_sentence
+from ingestion.models import IndexCluster, IndexShare, JobKind, JobRun, JobState
+from lakehub.catalog.datasets.feed_options import effective_options_of
+from lakehub.catalog.models import Dataset, DatasetCopy
+
+WAITS_FOR_CLUSTER = "waits for the index cluster"
+"""So begins why a job waits that finds no room there."""
+_UNAVAILABLE = "IndexUnavailable"
+"""So begins why a job has failed that HBase did not answer."""
+_AT_WORK = (JobState.QUEUED, JobState.RUNNING)
+
+
+@dataclass(frozen=True)
+class IndexState:
+    """`kind`: of the feed's option. `waits_for`: why a job does not go on; empty: none waits. `verified`: the newest look at it that has ended well.
+
+    `is_in_cluster`: its jobs look keys up there; `cluster`, `share`: None where there is none, or for another kind."""
+
+    copy: DatasetCopy
+    kind: str
+    is_in_cluster: bool
+    cluster: IndexCluster | None
+    share: IndexShare | None
+    waits_for: str
+    verified: JobRun | None
+
+    @property
+    def data_center(self) -> str:
+        return self.copy.data_center.name
+
+    @property
+    def problem(self) -> str:
+        """What has to be done before a job can look keys up; empty: nothing."""
+        return cluster_problem(self.copy, self.cluster) if self.is_in_cluster else ""
+
+    @property
+    def entries(self) -> int | None:
+        return None if self.share is None else self.share.rows
+
+    @property
+    def servers(self) -> int | None:
+        return None if self.share is None else self.share.servers
+
+    @property
+    def requests(self) -> int | None:
+        """All that its jobs have sent."""
+        return None if self.share is None else self.share.requests
+
+    @property
+    def allowed_per_s(self) -> int | None:
+        """Of all jobs of the copy together; None: not known."""
+        if self.share is None or self.cluster is None or self.cluster.qps_per_server is None:
+            return None
+        return int(allowed_qps(self.share.servers, self.cluster.qps_per_server, self.share.fraction))
+
+    @property
+    def used_at(self) -> datetime | None:
+        return None if self.share is None else self.share.used_at
+
+    @property
+    def used_requests(self) -> int | None:
+        return None if self.share is None or self.share.used_at is None else self.share.used_requests
+
+    @property
+    def used_per_s(self) -> int | None:
+        """Of the last job that sent any, while it sent them; over a second at least, as that is what may be sent at once."""
+        if self.share is None or self.share.used_at is None:
+            return None
+        return round(self.share.used_requests / max(1.0, self.share.used_seconds))
+
+    @property
+    def verified_at(self) -> datetime | None:
+        return None if self.verified is None else self.verified.ended_at
+
+    @property
+    def verified_right(self) -> bool | None:
+        """Nothing was found that does harm."""
+        if self.verified is None:
+            return None
+        problems = self.verified.report["output"]["problems"]
+        return not any(keys for name, keys in problems.items() if name != "without_row")
+
+    @property
+    def verified_sentence(self) -> str:
+        return "" if self.verified is None else index_sentence(self.verified.report["output"])
+
+
+def cluster_problem(copy: DatasetCopy, cluster: IndexCluster | None) -> str:
+    """Why no job of a copy whose index is in a cluster can look keys up, and what to do; empty: it can."""
+    center = copy.data_center
+    if cluster is None:
+        return (
+            f"The index of `{copy.dataset.name}` is `{HBASE}`, and the data center {center} has no index cluster. Add it with "
+            f"`manage.py index_clusters add NAME --data-center {center}`, or choose another index for the dataset."
+        )
+    if cluster.qps_per_server is None:
+        return (
+            f"The index cluster `{cluster}` was not benchmarked, so it is not known how many requests a second its servers answer. "
+            f"Measure it with `manage.py index_clusters benchmark {cluster}`, or set it with `manage.py index_clusters set-qps {cluster} QPS`."
+        )
+    return ""
+
+
+def index_states(dataset: Dataset) -> list[IndexState]:
+    """By data center; none where Lakehub loads no table. Two queries, three where keys are in a cluster."""
+    if not dataset.is_loaded_from_connection:
+        return []
+    kind = str(effective_options_of(dataset)["index"])
+    verified = JobRun.objects.filter(copy=OuterRef("pk"), kind=JobKind.VERIFY_INDEX, state=JobState.SUCCEEDED)
+    copies = dataset.copies.annotate(verified=Subquery(verified.order_by("-ended_at", "-pk").values("pk")[:1]))
+    related = ("data_center__index_cluster", "index_share") if kind == HBASE else ("data_center",)
+    copies = copies.select_related(*related).order_by("data_center__name")
+    runs = JobRun.objects.in_bulk([copy.verified for copy in copies if copy.verified is not None])
+    waits = _waits_of(dataset) if kind == HBASE else {}
+    return [_state_of(copy, dataset, kind, runs.get(copy.verified), waits.get(copy.pk, "")) for copy in copies]
+
+
+def _state_of(copy: DatasetCopy, dataset: Dataset, kind: str, verified: JobRun | None, waits_for: str) -> IndexState:
+    copy.dataset = dataset
+    cluster = getattr(copy.data_center, "index_cluster", None) if kind == HBASE else None
+    share = getattr(copy, "index_share", None) if kind == HBASE else None
+    return IndexState(copy, kind, is_in_cluster(copy), cluster, share, waits_for, verified)
+
+
+def _waits_of(dataset: Dataset) -> Mapping[int, str]:
+    """By copy, of the job that has waited longest."""
+    why = Q(error__startswith=WAITS_FOR_CLUSTER) | Q(error__startswith=_UNAVAILABLE)
+    runs = JobRun.objects.filter(why, copy__dataset=dataset, state__in=_AT_WORK).order_by("-pk")
+    return dict(runs.values_list("copy", "error"))
