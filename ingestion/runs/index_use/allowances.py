@@ -18,16 +18,18 @@ from django.db.models.functions import Now
 
 from ingestion.domain.index_cluster.allowed_qps import allowed_qps
 from ingestion.domain.index_cluster.fractions import WHOLE, as_percent
-from ingestion.index_shares.shares import is_in_cluster, locked, recompute
-from ingestion.index_shares.states import WAITS_FOR_CLUSTER, cluster_problem
+from ingestion.index_shares.shares import HBASE, is_in_cluster, locked, recompute
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.leases import LEASE_DURATION, lease_end
 from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded
+from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 
 _MORE_ROOM = (
     "Give the dataset a larger fraction with `manage.py index_clusters set-fraction`, or run fewer of its jobs at once."
 )
+WAITS_FOR_CLUSTER = "waits for the index cluster"
+"""So begins why a job waits that finds no room there."""
 logger = logging.getLogger(__name__)
 
 UNPACED_KINDS = (JobKind.BOOTSTRAP, JobKind.REBUILD_INDEX, JobKind.DROP, JobKind.SET_POSITION)
@@ -112,6 +114,22 @@ def take(run: JobRun, worker: str, *, clock: Callable[[], float] = time.monotoni
 def release(run: JobRun, worker: str) -> None:
     """Also where it has none, or waits no more."""
     _own(run, worker).delete()
+
+
+def cluster_problem(copy: DatasetCopy, cluster: IndexCluster | None) -> str:
+    """Why no job of a copy whose index is in a cluster can look keys up, and what to do; empty: it can."""
+    center = copy.data_center
+    if cluster is None:
+        return (
+            f"The index of `{copy.dataset.name}` is `{HBASE}`, and the data center {center} has no index cluster. Add it with "
+            f"`manage.py index_clusters add NAME --data-center {center}`, or choose another index for the dataset."
+        )
+    if cluster.qps_per_server is None:
+        return (
+            f"The index cluster `{cluster}` was not benchmarked, so it is not known how many requests a second its servers answer. "
+            f"Measure it with `manage.py index_clusters benchmark {cluster}`, or set it with `manage.py index_clusters set-qps {cluster} QPS`."
+        )
+    return ""
 
 
 def _cluster_of(run: JobRun) -> IndexCluster:

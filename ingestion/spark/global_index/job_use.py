@@ -81,9 +81,8 @@ def use_of_job(guidance: Guidance, check_deadline: Callable[[], None]) -> Iterat
 
 def _servers_of(table: TableSpec) -> tuple[str, ...]:
     """`host:port` of each region server that has a region of the table; none where they were counted a moment ago, or HBase does not answer at once."""
-    from ingestion.spark.global_index.looking_up import (
-        open_client,  # what it needs is loaded by tables that have such an index
-    )
+    # The client of HBase is loaded by tables that have such an index.
+    from ingestion.spark.global_index.clients import open_client
 
     counted_at, now = _COUNTED.get(table.uri), time.monotonic()
     if table.global_index is None or (counted_at is not None and now < counted_at + SERVERS_KNOWN_FOR_S):

@@ -11,34 +11,19 @@ from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.domain.index_cluster.guided_pace import GuidedPace
-from ingestion.index.thrift_client import BATCH, ThriftAddress, ThriftIndexClient
+from ingestion.index.thrift_client import BATCH
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
+from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import groups_of
 from ingestion.spark.global_index.job_use import at_work
 from ingestion.spark.global_index.told_rate import rate_told_at, told_rate
 
-PATIENCE_S = 120.0
-"""Of a job that holds the permit: a region server that died is replaced within a minute."""
 _GROUPS = "partition string, file_id string"
 _UNCERTAIN = FileGroup("", "")
 """In place of groups: a key has an empty text, for which the table format has a word of its own."""
-
-
-def open_client(
-    spec: GlobalIndexSpec,
-    *,
-    rate: Callable[[], float | None] | None = None,
-    patience_s: float = PATIENCE_S,
-    timeout_s: float = 60.0,
-) -> ThriftIndexClient:
-    """`rate`: requests a second now; None: those of the spec. `patience_s`: for how long a call is tried again, `timeout_s`: how long one may take."""
-    host, _, port = spec.thrift.rpartition(":")
-    pace = GuidedPace(rate or (lambda: spec.requests_per_s), time.monotonic, time.sleep)
-    return ThriftIndexClient(ThriftAddress(host, int(port), timeout_s, patience_s), spec.table, pace=pace)
 
 
 def groups_of_batch(

@@ -18,9 +18,10 @@ from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import options_without_index
 from ingestion.spark.global_index.building import build
+from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import NotFollowed, follow, groups_of
 from ingestion.spark.global_index.job_use import at_work
-from ingestion.spark.global_index.looking_up import groups_of_batch, open_client, rows_of_groups
+from ingestion.spark.global_index.looking_up import groups_of_batch, rows_of_groups
 from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline

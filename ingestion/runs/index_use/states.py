@@ -12,12 +12,11 @@ from ingestion.domain.index_cluster.allowed_qps import allowed_qps
 from ingestion.index_shares.shares import HBASE, is_in_cluster
 from ingestion.lake.index_findings import index_sentence
 from ingestion.models import IndexCluster, IndexShare, JobKind, JobRun, JobState
+from ingestion.runs.index_use.allowances import WAITS_FOR_CLUSTER, cluster_problem
 from lakehub.catalog.datasets.feed_options import effective_options_of
 from lakehub.catalog.models import Dataset, DatasetCopy
 
-WAITS_FOR_CLUSTER = "waits for the index cluster"
-"""So begins why a job waits that finds no room there."""
-_UNAVAILABLE = "IndexUnavailable"
+_UNAVAILABLE = "IndexUnavailable: "
 """So begins why a job has failed that HBase did not answer."""
 _AT_WORK = (JobState.QUEUED, JobState.RUNNING)
 
@@ -60,10 +59,7 @@ class IndexState:
 
     @property
     def allowed_per_s(self) -> int | None:
-        """Of all jobs of the copy together; None: not known."""
-        if self.share is None or self.cluster is None or self.cluster.qps_per_server is None:
-            return None
-        return int(allowed_qps(self.share.servers, self.cluster.qps_per_server, self.share.fraction))
+        return None if self.share is None else allowed_of(self.share)
 
     @property
     def used_at(self) -> datetime | None:
@@ -75,10 +71,7 @@ class IndexState:
 
     @property
     def used_per_s(self) -> int | None:
-        """Of the last job that sent any, while it sent them; over a second at least, as that is what may be sent at once."""
-        if self.share is None or self.share.used_at is None:
-            return None
-        return round(self.share.used_requests / max(1.0, self.share.used_seconds))
+        return None if self.share is None else used_of(self.share)
 
     @property
     def verified_at(self) -> datetime | None:
@@ -97,20 +90,15 @@ class IndexState:
         return "" if self.verified is None else index_sentence(self.verified.report["output"])
 
 
-def cluster_problem(copy: DatasetCopy, cluster: IndexCluster | None) -> str:
-    """Why no job of a copy whose index is in a cluster can look keys up, and what to do; empty: it can."""
-    center = copy.data_center
-    if cluster is None:
-        return (
-            f"The index of `{copy.dataset.name}` is `{HBASE}`, and the data center {center} has no index cluster. Add it with "
-            f"`manage.py index_clusters add NAME --data-center {center}`, or choose another index for the dataset."
-        )
-    if cluster.qps_per_server is None:
-        return (
-            f"The index cluster `{cluster}` was not benchmarked, so it is not known how many requests a second its servers answer. "
-            f"Measure it with `manage.py index_clusters benchmark {cluster}`, or set it with `manage.py index_clusters set-qps {cluster} QPS`."
-        )
-    return ""
+def allowed_of(share: IndexShare) -> int | None:
+    """Requests a second of all jobs of the copy together; None: its cluster was not benchmarked."""
+    qps = share.cluster.qps_per_server
+    return None if qps is None else int(allowed_qps(share.servers, qps, share.fraction))
+
+
+def used_of(share: IndexShare) -> int | None:
+    """Requests a second of the last job that sent any, while it sent them: over a second at least, as what that may have is sent at once. None: none has."""
+    return None if share.used_at is None else round(share.used_requests / max(1.0, share.used_seconds))
 
 
 def index_states(dataset: Dataset) -> list[IndexState]:
@@ -120,8 +108,10 @@ def index_states(dataset: Dataset) -> list[IndexState]:
     kind = str(effective_options_of(dataset)["index"])
     verified = JobRun.objects.filter(copy=OuterRef("pk"), kind=JobKind.VERIFY_INDEX, state=JobState.SUCCEEDED)
     copies = dataset.copies.annotate(verified=Subquery(verified.order_by("-ended_at", "-pk").values("pk")[:1]))
-    related = ("data_center__index_cluster", "index_share") if kind == HBASE else ("data_center",)
-    copies = copies.select_related(*related).order_by("data_center__name")
+    if kind == HBASE:  # without addresses, which have passwords
+        copies = copies.select_related("data_center__index_cluster", "index_share__cluster")
+        copies = copies.defer("data_center__index_cluster__url", "index_share__cluster__url")
+    copies = copies.select_related("data_center").order_by("data_center__name")
     runs = JobRun.objects.in_bulk([copy.verified for copy in copies if copy.verified is not None])
     waits = _waits_of(dataset) if kind == HBASE else {}
     return [_state_of(copy, dataset, kind, runs.get(copy.verified), waits.get(copy.pk, "")) for copy in copies]
@@ -138,4 +128,4 @@ def _waits_of(dataset: Dataset) -> Mapping[int, str]:
     """By copy, of the job that has waited longest."""
     why = Q(error__startswith=WAITS_FOR_CLUSTER) | Q(error__startswith=_UNAVAILABLE)
     runs = JobRun.objects.filter(why, copy__dataset=dataset, state__in=_AT_WORK).order_by("-pk")
-    return dict(runs.values_list("copy", "error"))
+    return {copy: error.removeprefix(_UNAVAILABLE) for copy, error in runs.values_list("copy", "error")}
