@@ -62,11 +62,11 @@ def test_a_changed_rate_is_told_within_two_seconds_and_one_that_is_old_is_none(t
             answers.answer()
         at[0] += 2
         assert job.index_requests_per_s() == rate
-    told = []
+    rates = []
     for _ in range(11):
-        told.append(job.index_requests_per_s())
+        rates.append(job.index_requests_per_s())
         at[0] += 1
-    assert told == [90.5] * 10 + [0.0]
+    assert rates == [90.5] * 10 + [0.0]
     at[0] += 1
     for _ in range(20):
         answers.answer()

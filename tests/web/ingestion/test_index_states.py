@@ -69,12 +69,12 @@ def verified(copy: DatasetCopy, **problems: int) -> JobRun:
 def test_another_index_says_its_kind_and_nothing_of_a_cluster(viewer: Client) -> None:
     index_jobs.cluster()
     copy = index_jobs.indexed("flights", index="record_index")
-    words, told = card(viewer), state(viewer)
+    words, shown_state = card(viewer), state(viewer)
     assert "record_index" in words
     assert words.endswith("Verified never")
     assert not re.search(r"cluster|hbase|requests", words, re.I)
-    assert (told["kind"], told["problem"], told["waits_for"]) == ("record_index", "", "")
-    assert [told[name] for name in OF_A_CLUSTER] == [None] * len(OF_A_CLUSTER)
+    assert (shown_state["kind"], shown_state["problem"], shown_state["waits_for"]) == ("record_index", "", "")
+    assert [shown_state[name] for name in OF_A_CLUSTER] == [None] * len(OF_A_CLUSTER)
     verified(copy, missing=2)
     assert "Wrong" in card(viewer)
     assert "2 keys that the index does not know" in card(viewer)
@@ -108,7 +108,7 @@ def test_a_copy_in_a_cluster_shows_what_it_may_ask_and_has_asked(viewer: Client)
     ):
         assert each in words
     note_use(copy, IndexUse(("rs1:1", "rs2:1"), 5_000, 400, 4.5, entries=1_234_567), now=NOW)
-    words, told = card(viewer), state(viewer)
+    words, shown_state = card(viewer), state(viewer)
     for each in (
         "Cluster main, 2 region servers",
         "Entries 1,234,567",
@@ -116,7 +116,7 @@ def test_a_copy_in_a_cluster_shows_what_it_may_ask_and_has_asked(viewer: Client)
         "Last job 1,200 requests/s 5,400 in all, ",
     ):
         assert each in words
-    assert [told[name] for name in OF_A_CLUSTER if name != "used_at"] == [
+    assert [shown_state[name] for name in OF_A_CLUSTER if name != "used_at"] == [
         "main",
         1_234_567,
         2,

@@ -66,11 +66,11 @@ def test_a_rate_that_is_being_written_is_no_news_and_an_old_one_none() -> None:
     clock, text = Clock(), [""]
     fresh = FreshRate(lambda: text[0], clock.now)
     assert fresh() is None
-    told = []
+    rates = []
     for number, wrote in enumerate([written_rate(5.0, 0), "7", "7.5 1", written_rate(7.5, 1), ""]):
         text[0], clock.at = wrote, clock.at + 2
-        told.append((number, fresh()))
-    assert told == [(0, 5.0), (1, 5.0), (2, 5.0), (3, 7.5), (4, 7.5)]
+        rates.append((number, fresh()))
+    assert rates == [(0, 5.0), (1, 5.0), (2, 5.0), (3, 7.5), (4, 7.5)]
     clock.at += HOLDS_S
     assert fresh() == 0.0
     text[0], clock.at = written_rate(7.5, 2), clock.at + 2
