@@ -71,10 +71,10 @@ def bench(report: Report) -> None:
     alone = []
     with instance("sqlite"):
         for servers in size.servers:
-            with _hbase(servers):
-                alone.append(_stage((ALONE,), servers, size.seconds, by_hand=FRACTION))
+            with _hbase(servers) as staging:
+                alone.append(_stage((ALONE,), servers, size.seconds, staging, by_hand=FRACTION))
                 if servers == size.servers[-1]:
-                    at_once = _stage(AT_ONCE, servers, size.seconds)
+                    at_once = _stage(AT_ONCE, servers, size.seconds, staging)
     _tell(report, alone, at_once)
     if report.arguments.draw:
         report.arguments.draw.write_text(draw(_drawn(alone), _drawn([at_once])))
@@ -99,13 +99,15 @@ class Stage:
     most_of_a_server: float
 
 
-def _stage(tables: Sequence[Table], servers: int, seconds: float, *, by_hand: float | None = None) -> Stage:
+def _stage(
+    tables: Sequence[Table], servers: int, seconds: float, staging: Path, *, by_hand: float | None = None
+) -> Stage:
     center = f"of-{servers}-servers-{len(tables)}-jobs"
     names = [_make_dataset(table, center) for table in tables]
     if by_hand is not None:
         _set_fraction(names[0], by_hand)
     works = [
-        Work(name, f"127.0.0.1:{PORT}", f"127.0.0.1:{PORT + 1}", table.regions, seconds)
+        Work(name, f"127.0.0.1:{PORT}", f"127.0.0.1:{PORT + 1}", table.regions, seconds, staging.as_uri())
         for name, table in zip(names, tables, strict=True)
     ]
     done, samples = _play(works, [PORT + 12 + number for number in range(1, servers + 1)])
@@ -117,11 +119,12 @@ def _stage(tables: Sequence[Table], servers: int, seconds: float, *, by_hand: fl
 
 
 @contextmanager
-def _hbase(servers: int) -> Iterator[None]:
+def _hbase(servers: int) -> Iterator[Path]:
+    """A folder that its servers read."""
     folder = Path(tempfile.mkdtemp(prefix="lakehub-bench-hbase-"))
     try:
         with own_hbase(folder, PORT, servers):
-            yield
+            yield folder / "staging"
     finally:
         shutil.rmtree(folder)
 

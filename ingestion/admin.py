@@ -28,6 +28,7 @@ from ingestion.models import (
     TouchedPartition,
 )
 from ingestion.runs import blocked_inputs, job_runs
+from ingestion.runs.index_use.states import allowed_of, used_of
 from lakehub import clock
 from lakehub.accounts.admin_mixins import ReadOnlyAdminMixin
 from lakehub.kernel.errors import Conflict, Refused
@@ -185,9 +186,28 @@ class IndexClusterAdmin(_ReadOnlyAdmin):
 
 @admin.register(IndexShare)
 class IndexShareAdmin(_ReadOnlyAdmin):
-    list_display = ("copy", "cluster", "rows", "servers", "fraction_by_hand", "fraction")
+    list_display = (
+        "copy",
+        "cluster",
+        "rows",
+        "servers",
+        "fraction_by_hand",
+        "fraction",
+        "allowed_per_s",
+        "used_per_s",
+        "requests",
+        "used_at",
+    )
     list_filter = ("cluster",)
     list_select_related = ("copy__dataset", "copy__data_center", "cluster")
+
+    @admin.display(description="may ask, requests/s")
+    def allowed_per_s(self, share: IndexShare) -> int | None:
+        return allowed_of(share)
+
+    @admin.display(description="last asked, requests/s")
+    def used_per_s(self, share: IndexShare) -> int | None:
+        return used_of(share)
 
 
 @admin.register(IndexAllowance)

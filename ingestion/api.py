@@ -16,13 +16,11 @@ from rest_framework.views import APIView
 from ingestion.lake import error_rows, readers
 from ingestion.models import Commit, JobKind, JobRun, ReaderPosition
 from ingestion.runs import blocked_inputs, failed_runs, job_runs, rebuilds
-from ingestion.runs.index_choice.states import copy_indexes
 from ingestion.runs.job_specs import error_table_uri
 from ingestion.runs.replays.row_choice import RowChoice, request_replay
 from ingestion.runs.source_use.kept_loads import raw_chunk_places
 from ingestion.serializers import (
     CommitSerializer,
-    CopyIndexSerializer,
     ErrorCountsSerializer,
     ErrorFilterSerializer,
     ErrorRowPageSerializer,
@@ -90,15 +88,6 @@ class RawChunkList(APIView):
         """By copy, where the raw chunks of its loads lie and until when they are kept. None where the source is not one whose chunks land."""
         places = raw_chunk_places(live_dataset(name), ahead=wiring.clock.ahead())
         return Response(RawChunkPlaceSerializer(places, many=True).data)
-
-
-class IndexList(APIView):
-    scopes: ClassVar = {"GET": "ingestion:read"}
-
-    @extend_schema(operation_id="datasets_indexes", responses=CopyIndexSerializer(many=True))
-    def get(self, request: Request, name: str) -> Response:
-        """By copy, which index its jobs use, and how far the one is that was chosen instead with the dataset's `feed_options`."""
-        return Response(CopyIndexSerializer(copy_indexes(live_dataset(name)), many=True).data)
 
 
 class StartRun(APIView):

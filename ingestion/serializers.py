@@ -182,17 +182,6 @@ class RawChunkPlaceSerializer(serializers.Serializer[Any]):
     problem = serializers.CharField(help_text="Why the folder cannot be read; empty: it can.")
 
 
-class CopyIndexSerializer(serializers.Serializer[Any]):
-    """The index of a copy. `run` and `state`: of the newest job that builds `wanted`; null where none was asked for, or none is needed."""
-
-    data_center = serializers.CharField(source="copy.data_center.name")
-    index = serializers.CharField(help_text="That its jobs use.")
-    wanted = serializers.CharField(help_text="That of its feed: the same, or one that is not built yet.")
-    run = serializers.IntegerField(source="run.pk", allow_null=True, default=None)
-    state = serializers.CharField(source="run.state", allow_null=True, default=None)
-    sentence = serializers.CharField()
-
-
 class RequestedDropsSerializer(serializers.Serializer[Any]):
     runs = JobRunSerializer(many=True)
 

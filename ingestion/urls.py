@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path
 
 from ingestion import api
+from ingestion.runs.index_use.api import IndexStateList
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
@@ -12,7 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs/<int:number>/cancel", api.CancelRun.as_view(), name="run-cancel"),
     path("datasets/<str:name>/runs/<int:number>/retry", api.RetryRun.as_view(), name="run-retry"),
     path("datasets/<str:name>/raw-chunks", api.RawChunkList.as_view(), name="raw-chunks"),
-    path("datasets/<str:name>/indexes", api.IndexList.as_view(), name="indexes"),
+    path("datasets/<str:name>/index", IndexStateList.as_view(), name="index-states"),
     path("datasets/<str:name>/pause", api.PauseIngestion.as_view(), name="ingestion-pause"),
     path("datasets/<str:name>/resume", api.ResumeIngestion.as_view(), name="ingestion-resume"),
     path("datasets/<str:name>/rebuild", api.RebuildDetail.as_view(), name="rebuild"),

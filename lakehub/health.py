@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.db.models import Count
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -20,13 +21,15 @@ from rest_framework.request import Request
 from incidents.gate import question_log as gate_log
 from incidents.models import Incident, Message
 from ingestion.captures import lag
-from ingestion.models import JobRun
+from ingestion.models import IndexAllowance, IndexShare, JobRun
+from ingestion.runs.index_use.states import allowed_of
 from lakehub import wiring
 from lakehub.accounts.tokens.authentication import TokenAuthentication
 from quality.generation import coverage
 from quality.models import Unit
 
 VERDICT_S = 1.0
+INDEXES_MEASURED = 500
 
 
 @login_not_required
@@ -141,6 +144,28 @@ def _measure_captures(registry: CollectorRegistry, *, now: datetime) -> None:
         problems.labels(kind).set(copies)
 
 
+def _measure_indexes(registry: CollectorRegistry) -> None:
+    """Of the copies with the greatest fractions, by their number."""
+    allowed = Gauge(
+        "lakehub_index_allowed_per_second",
+        "Requests a second that jobs of a copy may send to its index cluster, by the copy's number",
+        ["copy"],
+        registry=registry,
+    )
+    entries = Gauge("lakehub_index_entries", "Entries of a copy in its index cluster", ["copy"], registry=registry)
+    requests = Counter(
+        "lakehub_index_requests", "Requests that jobs of a copy have sent there", ["copy"], registry=registry
+    )
+    shares = IndexShare.objects.select_related("cluster").defer("cluster__url").order_by("-fraction", "pk")
+    for share in shares[:INDEXES_MEASURED]:
+        number = str(share.pk)
+        allowed.labels(number).set(allowed_of(share) or 0)
+        entries.labels(number).set(share.rows)
+        requests.labels(number).inc(share.requests)
+    waiting = Gauge("lakehub_index_jobs_waiting", "Jobs that wait for room in an index cluster", registry=registry)
+    waiting.set(IndexAllowance.objects.filter(fraction=0, leased_until__gte=Now()).count())
+
+
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus. Numbers only: no names of datasets or people. Each is a few indexed queries."""
@@ -161,6 +186,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     for state in ("queued", "waiting", "paused", "running"):
         runs.labels(state).set(JobRun.objects.filter(state=state).count())
     _measure_captures(registry, now=now)
+    _measure_indexes(registry)
     share = Gauge(
         "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry
     )

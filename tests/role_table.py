@@ -209,6 +209,7 @@ TABLE = (
         answers=(422,),
     ),
     Line("GET", "api/v1/datasets/<str:name>/capture-hours", READERS, "ingestion:read"),
+    Line("GET", "api/v1/datasets/<str:name>/index", READERS, "ingestion:read"),
     Line("GET", "api/v1/datasets/<str:name>/positions", READERS, "ingestion:read", answers=(422,)),
     Line(
         "POST",

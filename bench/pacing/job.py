@@ -18,7 +18,8 @@ from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.global_index.administration import open_administration
-from ingestion.spark.global_index.looking_up import groups_of_batch, open_client
+from ingestion.spark.global_index.clients import open_client
+from ingestion.spark.global_index.looking_up import groups_in, locate_batch
 from ingestion.spark.session import close_session, open_session
 
 if TYPE_CHECKING:
@@ -43,10 +44,11 @@ class Work:
     quorum: str
     regions: int
     seconds: float
+    staging: str
 
     @property
     def index(self) -> GlobalIndexSpec:
-        return GlobalIndexSpec(self.thrift, self.quorum, "file:///not/used", table=self.name)
+        return GlobalIndexSpec(self.thrift, self.quorum, self.staging, table=self.name)
 
     @property
     def table(self) -> TableSpec:
@@ -108,7 +110,7 @@ def _look_up(spark: SparkSession, work: Work, servers: int) -> Done:
     begun, might_have_asked, keys = time.monotonic(), 0.0, 0
     try:
         while (batch_begun := time.monotonic()) < begun + work.seconds:
-            rate = allowance.requests_per_s
+            rate = allowance.requests_per_s()
             keys += _ask(spark, work, min(KEYS, round(rate * min(BATCH_S, work.seconds))), rate)
             might_have_asked += rate * (time.monotonic() - batch_begun)
             allowance.renew()
@@ -122,8 +124,9 @@ def _ask(spark: SparkSession, work: Work, count: int, rate: float | None) -> int
     """So many keys from all over the table, each once, at so many a second."""
     numbers = spark.range(count).selectExpr(f"lpad(cast(id * {KEYS} div {count} as string), 8, '0') as id")
     index = replace(work.index, requests_per_s=rate)
-    groups = groups_of_batch(spark, index, work.table, BatchKeys(numbers, count, None, work.table))
-    assert groups == {_GROUP}
+    located = locate_batch(spark, index, work.table, BatchKeys(numbers, count, None, work.table))
+    assert located is not None
+    assert groups_in(located) == {_GROUP}
     return count
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from ingestion.following import follow_runs, handovers
 from ingestion.following.handovers import HandedOver
+from ingestion.index_shares.use import note_use
 from ingestion.lake import commits
 from ingestion.models import JobRun
 from ingestion.runs import blocked_inputs, job_runs, leases
@@ -81,6 +82,7 @@ def _run_in_place(
             report = _launch(run, worker, lease, allowance)
         # Whatever the report says: the timeline is true.
         commits.record_new_commits(run.copy, now=worker.clock())
+        note_use(run.copy, report.index_use, now=worker.clock())
         if run.regardless_by and report.status != FAILED:
             # What somebody answers for is this batch, and not all that come after it; the audit log keeps who it was.
             JobRun.objects.filter(pk=run.pk).update(regardless_by="", regardless_why="")
@@ -110,10 +112,10 @@ def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease, allowance: Allow
         ahead=worker.clock_offset(),
         now=worker.clock(),
         batch=uuid4().hex[:12],
-        index_requests_per_s=None if allowance is None else allowance.requests_per_s,
+        index_requests_per_s=None if allowance is None else allowance.requests_per_s(),
     )
     try:
-        return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run))
+        return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run, allowance))
     except Exception as problem:
         logger.exception("The job %s could not be launched", spec.run_id)
         error = f"The job could not be launched: {type(problem).__name__}: {problem}"

@@ -39,6 +39,8 @@ class IndexClient(Protocol):
     """Keys that were asked for."""
     writes: int
     """Rows that were put or deleted."""
+    seconds: float
+    """For which it was busy with them, waits for its pace and for HBase among them."""
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
         """The entries of those keys that have one. Raises DamagedEntry."""

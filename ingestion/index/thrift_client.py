@@ -69,7 +69,7 @@ class ThriftIndexClient:
         self._address, self._name = address, name.encode()
         self._monotonic, self._pause, self._pace = monotonic, pause, pace
         self._connection: happybase.Connection | None = None
-        self.reads = self.writes = 0
+        self.reads, self.writes, self.seconds = 0, 0, 0.0
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
         found_entries: dict[str, Entry] = {}
@@ -145,12 +145,15 @@ class ThriftIndexClient:
 
     def _batches(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Each as large as the pace allows at once."""
-        begin = 0
-        while begin < len(items):
-            wanted = min(BATCH, len(items) - begin)
-            granted = wanted if self._pace is None else self._pace.take(wanted)
-            yield items[begin : begin + granted]
-            begin += granted
+        begin, began = 0, self._monotonic()
+        try:
+            while begin < len(items):
+                wanted = min(BATCH, len(items) - begin)
+                granted = wanted if self._pace is None else self._pace.take(wanted)
+                yield items[begin : begin + granted]
+                begin += granted
+        finally:
+            self.seconds += self._monotonic() - began
 
     def _call(self, ask: Callable[[Any], T]) -> T:
         """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises as the class says."""

@@ -68,13 +68,14 @@ def recompute(cluster: IndexCluster) -> int:
         return len(gone) + _write_fractions(kept)
 
 
-def note_table(copy: DatasetCopy, *, servers: int, rows: int | None = None) -> bool:
-    """A job has counted the servers that host the copy's table in the cluster, or also its rows. Whether that changed anything; False where it has no share."""
+def note_table(copy: DatasetCopy, *, servers: int | None = None, rows: int | None = None) -> bool:
+    """A job has counted the servers that host the copy's table in the cluster, or its rows. Whether that changed anything; False where it has no share."""
     share = IndexShare.objects.select_related("cluster").filter(copy=copy).first()
     if share is None:
         return False
     with locked(share.cluster):
-        facts = {"servers": max(1, servers)} | ({} if rows is None else {"rows": max(0, rows)})
+        facts = {} if servers is None else {"servers": max(1, servers)}
+        facts |= {} if rows is None else {"rows": max(0, rows)}
         changed = IndexShare.objects.filter(copy=copy).exclude(**facts).update(**facts)
         return bool(changed) and bool(recompute(share.cluster))
 

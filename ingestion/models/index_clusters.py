@@ -46,6 +46,14 @@ class IndexShare(models.Model):
     """Set by a person; null: by the rule."""
     fraction = models.BigIntegerField(default=0)
     """What holds."""
+    requests = models.BigIntegerField(default=0)
+    """All that its jobs have sent so far: keys that were asked for, entries that were written or removed."""
+    used_requests = models.BigIntegerField(default=0)
+    """Those of the last job that sent any."""
+    used_seconds = models.FloatField(default=0.0)
+    """How long that was busy with them."""
+    used_at = models.DateTimeField(null=True, blank=True)
+    """When that had ended; null: none has sent any yet."""
 
     class Meta:
         constraints: ClassVar = [

@@ -11,6 +11,7 @@ from functools import partial
 from structlog.contextvars import bound_contextvars
 
 from ingestion.captures.beginning import why_load_waits
+from ingestion.index_shares.use import note_use
 from ingestion.lake import commits
 from ingestion.launchers import Launcher
 from ingestion.models import JobKind, JobRun, JobState
@@ -170,14 +171,14 @@ def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease | None, allowance
             ahead=worker.clock_offset(),
             now=worker.clock(),
             readers=source_limits.readers_of(run),
-            index_requests_per_s=None if allowance is None else allowance.requests_per_s,
+            index_requests_per_s=None if allowance is None else allowance.requests_per_s(),
         )
     except ValueError as problem:
         return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
     except Exception as problem:
         return _failed_report(run, problem, "could not be prepared")
     try:
-        return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run))
+        return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run, allowance))
     except Exception as problem:
         return _failed_report(run, problem, "could not be launched")
 
@@ -187,6 +188,7 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
     now = worker.clock()
     try:
         commits.record_new_commits(run.copy, now=now)
+        note_use(run.copy, report.index_use, now=now)
     except Exception as problem:
         report = _failed_report(run, problem, "has ended, but the table's timeline cannot be read")
     state = job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())

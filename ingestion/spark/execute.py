@@ -20,6 +20,7 @@ from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, INDEX_KINDS, REA
 from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
+from ingestion.spark.global_index import job_use
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.jobs import JOBS
@@ -57,6 +58,20 @@ def execute(
     """
     job = Job(spec, spark, secrets, lease=lease or NoLease(), guidance=guidance or NoGuidance())
     on_start(job)
+    with job_use.use_of_job(job.guidance, job.check_deadline) as use:
+        report = _executed(job)
+        # One that failed may have failed because HBase does not answer.
+        index_use = use.told(spec.table, with_servers=report.status != FAILED)
+    return replace(
+        report,
+        timed_out=report.status == FAILED and job.deadline_error() is not None,
+        phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)},
+        index_use=index_use,
+    )
+
+
+def _executed(job: Job) -> JobReport:
+    spec, spark = job.spec, job.spark
     try:
         with hold_write_permit(job) if spec.kind in EXCLUSIVE_KINDS else nullcontext():
             if spec.kind not in (*EXCLUSIVE_KINDS, *READ_ONLY_KINDS):
@@ -66,28 +81,23 @@ def execute(
                 if spec.kind not in INDEX_KINDS:
                     index: Index = INDEXES.get(spec.table.index)()
                     index.prepare(spark, spec.table)
-            report = JOBS.get(spec.kind)(job)
+            return JOBS.get(spec.kind)(job)
     except LeaseTaken as problem:
-        report = JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))
+        return JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))
     except _EXPECTED_ERRORS as problem:
         # At the deadline the launcher ends what is being read, and the source only says that it was interrupted.
         late = job.deadline_error() if isinstance(problem, SourceError) else None
-        report = JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
+        return JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
     except (Py4JError, PySparkException) as problem:
         error = job.deadline_error() or _jvm_ended(spark, problem) or java_message(problem)
         logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.deadline_error() is None)
-        report = JobReport(run_id=spec.run_id, status=FAILED, error=error)
+        return JobReport(run_id=spec.run_id, status=FAILED, error=error)
     except Exception as problem:
         # A bug, or the machine's fault: who asked for the job is told all the same.
         logger.exception("The job %s failed", spec.run_id)
         # A JVM that was killed at the deadline refuses whoever tidies up.
         late = (job.deadline_error() or _jvm_ended(spark, problem)) if isinstance(problem, ConnectionError) else None
-        report = JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
-    return replace(
-        report,
-        timed_out=report.status == FAILED and job.deadline_error() is not None,
-        phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)},
-    )
+        return JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
 
 
 def _jvm_ended(spark: SparkSession, problem: Exception) -> str | None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from ingestion.index.entries import row_of
+from ingestion.spark.contract.guidance import NoGuidance
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.file_groups import batch_keys
@@ -58,6 +59,10 @@ def counted(orders: Orders) -> tuple[int, int]:
     return client.reads, client.writes
 
 
+def servers(orders: Orders) -> tuple[str, ...]:
+    return tuple(sorted({f"{region.host}:{region.port}" for region in client_of(orders.table).regions()}))
+
+
 def test_a_table_is_pre_split_and_loaded_without_a_split(
     spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,12 +102,17 @@ def test_what_is_wrong_with_the_index_is_found_and_made_right(spark: SparkSessio
 def test_requests_follow_the_batch(spark: SparkSession, orders: Orders) -> None:
     """No more keys are asked for than the batch has, and no more rows written than it inserts and deletes; nothing is asked in a load."""
     orders.fill(300, days=10)
-    orders.run(spark, "bootstrap", "b")
+    use = orders.run(spark, "bootstrap", "b").index_use
+    assert use is not None
+    assert (use.servers, use.reads, use.writes, use.entries) == (servers(orders), 0, 0, 300)
     assert counted(orders) == (0, 0)
     orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id < 20")
     orders.add(*((number, "2026-11-04", 1.0, LATER) for number in range(300, 307)))
     report = orders.run(spark, "incremental", "i")
     assert (report.written.inserts, report.written.updates) == (7, 20)
+    use = report.index_use
+    assert use is not None
+    assert (use.servers, use.reads, use.writes, use.entries) == ((), 27, 0, None), "counted a moment ago"
     assert entries(spark, orders) == places(spark, orders)
     assert counted(orders) == (27, 7)
     assert orders.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3",), ("4",)))).written.deletes == 2
@@ -130,6 +140,8 @@ def test_many_keys_are_asked_for_by_sparks_tasks(
     assert {row.day for row in stored.collect()} == {"2026-11-02"}
     report = orders.run(spark, "incremental", "i")
     assert (report.error, report.written.inserts, report.written.updates) == (None, 1, 10)
+    assert report.index_use is not None
+    assert (report.index_use.reads, report.index_use.seconds > 0) == (11, True)
     orders.add(("new", "", "2026-11-03", 1.0, "2026-11-16 11:00:00"))
     assert orders.run(spark, "incremental", "j").written.inserts == 1
     orders.sql("update orders set amount = 3, updated_at = '2026-11-16 12:00:00' where id = 'new'")
@@ -150,6 +162,32 @@ def test_each_task_asks_all_over_the_table_at_any_time(spark: SparkSession, orde
         for begin in range(0, len(keys) - 1_000, 1_000):
             by_fourth = Counter(key // 5_000 for key in keys[begin : begin + 1_000])
             assert min(by_fourth[fourth] for fourth in range(4)) > 180, by_fourth
+
+
+class NothingAtFirst(NoGuidance):
+    """Nothing may be asked until this was asked for six times."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def index_requests_per_s(self) -> float:
+        self.times += 1
+        return 0.0 if self.times <= 6 else 1_000_000.0
+
+
+def test_tasks_at_work_are_told_how_fast_they_may_ask(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_batches, "MAX_ROWS", 0)
+    monkeypatch.setattr(batch_keys, "MAX_NAMED_KEYS", 0)
+    orders.fill(30)
+    orders.run(spark, "bootstrap", "b")
+    orders.change(7, -1, LATER)
+    guidance, index = NothingAtFirst(), orders.table.global_index
+    report = execute(orders.spec("incremental", "i"), spark=spark, secrets=orders.secrets, guidance=guidance)
+    assert (report.error, report.written.updates, guidance.times > 6) == (None, 1, True)
+    assert index is not None
+    assert not [*Path(index.staging_uri.removeprefix("file://")).glob("*.rate")]
 
 
 def test_whatever_is_committed_is_followed(spark: SparkSession, orders: Orders) -> None:

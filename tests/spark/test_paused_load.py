@@ -73,6 +73,9 @@ class WatchedGuidance:
     def may_read_on(self, rows: int) -> bool:
         return self.guidance.may_read_on(rows)
 
+    def index_requests_per_s(self) -> float | None:
+        return self.guidance.index_requests_per_s()
+
 
 @pytest.fixture
 def dataset(orders: Orders) -> Dataset:

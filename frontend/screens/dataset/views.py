@@ -20,7 +20,7 @@ from frontend.ui.feed_fields.hidden_columns import hidden_column_facts
 from frontend.ui.feed_fields.options import feed_option_facts
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
-from ingestion.runs.index_choice.states import copy_indexes
+from ingestion.runs.index_use.states import index_states
 from lakehub import wiring
 from lakehub.accounts.permissions import can
 from lakehub.catalog.models import Dataset
@@ -81,8 +81,7 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "capture_lags": capture_lags(dataset, now=now) if captured else [],
         "feed_facts": feed_option_facts(dataset),
         "hidden_facts": hidden_column_facts(dataset),
-        "indexes": copy_indexes(dataset),
-        "index_copies": dataset.copies.order_by("data_center__name").values_list("data_center__name", flat=True),
+        "indexes": index_states(dataset),
     }
     return render_live(request, "screens/dataset/templates/ingestion.html", context, FRAGMENTS)
 

@@ -49,16 +49,18 @@ def _building(run: JobRun | None) -> str:
 
 
 def copy_indexes(dataset: Dataset) -> list[CopyIndex]:
-    """By data center; none where no job writes the dataset."""
+    """By data center; none where no job writes the dataset. Two queries, and one for each copy whose index is being changed."""
     if not dataset.ingested or dataset.feed_or_none is None:
         return []
     copies = dataset.copies.select_related("index_change", "data_center").order_by("data_center__name")
-    return [_copy_index(dataset, copy) for copy in copies]
+    removals = JobRun.objects.filter(copy__dataset=dataset, kind=JobKind.DROP_INDEX, state__in=_AT_WORK)
+    removal_of = {run.copy_id: run for run in removals}
+    return [_copy_index(dataset, copy, removal_of.get(copy.pk)) for copy in copies]
 
 
-def _copy_index(dataset: Dataset, copy: DatasetCopy) -> CopyIndex:
+def _copy_index(dataset: Dataset, copy: DatasetCopy, removal: JobRun | None) -> CopyIndex:
     copy.dataset = dataset
-    index, wanted = standing_index(copy), wanted_index(copy)
-    runs = JobRun.objects.filter(copy=copy).order_by("-pk")
-    run = runs.filter(kind=JobKind.REBUILD_INDEX).first() if index != wanted else None
-    return CopyIndex(copy, index, wanted, run, runs.filter(kind=JobKind.DROP_INDEX, state__in=_AT_WORK).first())
+    index, wanted, run = standing_index(copy), wanted_index(copy), None
+    if index != wanted:
+        run = JobRun.objects.filter(copy=copy, kind=JobKind.REBUILD_INDEX).order_by("-pk").first()
+    return CopyIndex(copy, index, wanted, run, removal)

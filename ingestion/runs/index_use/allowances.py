@@ -22,11 +22,14 @@ from ingestion.index_shares.shares import HBASE, is_in_cluster, locked, recomput
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.leases import LEASE_DURATION, lease_end
 from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded
+from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 
 _MORE_ROOM = (
     "Give the dataset a larger fraction with `manage.py index_clusters set-fraction`, or run fewer of its jobs at once."
 )
+WAITS_FOR_CLUSTER = "waits for the index cluster"
+"""So begins why a job waits that finds no room there."""
 logger = logging.getLogger(__name__)
 
 UNPACED_KINDS = (JobKind.BOOTSTRAP, JobKind.REBUILD_INDEX, JobKind.DROP_INDEX, JobKind.DROP, JobKind.SET_POSITION)
@@ -48,6 +51,7 @@ class Allowance:
     worker: str
     cluster: IndexCluster
     _part: int
+    _servers: int
     _renewed_at: float
     clock: Callable[[], float] = time.monotonic
 
@@ -57,11 +61,9 @@ class Allowance:
         lasts = LEASE_DURATION.total_seconds() - _MARGIN_S
         return self._part if self.clock() < self._renewed_at + lasts else 0
 
-    @property
     def requests_per_s(self) -> float:
-        """Of the job, as it is now."""
-        share = IndexShare.objects.get(copy=self.run.copy_id)
-        return float(allowed_qps(share.servers, self.cluster.qps_per_server or 0, self.parts))
+        """Of the job, as of the last renewal. It needs no database, so the job may ask from any thread."""
+        return float(allowed_qps(self._servers, self.cluster.qps_per_server or 0, self.parts))
 
     def renew(self) -> bool:
         """False: it was lost, and there is no room for it now. Raises the database's errors, after which `parts` holds until the lease would run out."""
@@ -71,7 +73,8 @@ class Allowance:
             _own(self.run, self.worker).update(leased_until=lease_end(LEASE_DURATION))
             part = _renewed_part(self.cluster, self.run, self.worker)
             self.cluster.refresh_from_db()
-        self._part, self._renewed_at = part, asked_at
+            servers = _servers_of(self.run)
+        self._part, self._servers, self._renewed_at = part, servers, asked_at
         return part > 0
 
     def release(self) -> None:
@@ -102,10 +105,10 @@ def take(run: JobRun, worker: str, *, clock: Callable[[], float] = time.monotoni
         return None
     asked_at, cluster = clock(), _cluster_of(run)
     with locked(cluster):
-        part = _first_part(cluster, run, worker)
+        part, servers = _first_part(cluster, run, worker), _servers_of(run)
     if isinstance(part, Crowded):
         return part
-    return Allowance(run, worker, cluster, part, asked_at, clock)
+    return Allowance(run, worker, cluster, part, servers, asked_at, clock)
 
 
 def release(run: JobRun, worker: str) -> None:
@@ -113,19 +116,27 @@ def release(run: JobRun, worker: str) -> None:
     _own(run, worker).delete()
 
 
-def _cluster_of(run: JobRun) -> IndexCluster:
-    center = run.copy.data_center
-    cluster = IndexCluster.objects.filter(data_center=center).first()
+def cluster_problem(copy: DatasetCopy, cluster: IndexCluster | None) -> str:
+    """Why no job of a copy whose index is in a cluster can look keys up, and what to do; empty: it can."""
+    center = copy.data_center
     if cluster is None:
-        raise NoIndexCluster(
-            f"The index of `{run.copy.dataset.name}` is `{HBASE}`, and the data center {center} has no index cluster. Add it with "
+        return (
+            f"The index of `{copy.dataset.name}` is `{HBASE}`, and the data center {center} has no index cluster. Add it with "
             f"`manage.py index_clusters add NAME --data-center {center}`, or choose another index for the dataset."
         )
     if cluster.qps_per_server is None:
-        raise NoIndexCluster(
+        return (
             f"The index cluster `{cluster}` was not benchmarked, so it is not known how many requests a second its servers answer. "
-            f"Set it with `manage.py index_clusters set-qps {cluster} QPS`."
+            f"Measure it with `manage.py index_clusters benchmark {cluster}`, or set it with `manage.py index_clusters set-qps {cluster} QPS`."
         )
+    return ""
+
+
+def _cluster_of(run: JobRun) -> IndexCluster:
+    cluster = IndexCluster.objects.filter(data_center=run.copy.data_center).first()
+    if problem := cluster_problem(run.copy, cluster):
+        raise NoIndexCluster(problem)
+    assert cluster is not None  # else there is a problem
     return cluster
 
 
@@ -140,6 +151,11 @@ def _share_of(run: JobRun, cluster: IndexCluster) -> IndexShare:
     return share
 
 
+def _servers_of(run: JobRun) -> int:
+    """That host the copy's table, as the last job has counted them."""
+    return IndexShare.objects.filter(copy=run.copy_id).values_list("servers", flat=True).first() or 1
+
+
 def _first_part(cluster: IndexCluster, run: JobRun, worker: str) -> int | Crowded:
     """All of its part, or nothing: it may be that another worker is still counted for this run, with what its job may still send."""
     _drop_lapsed(cluster)
@@ -148,11 +164,11 @@ def _first_part(cluster: IndexCluster, run: JobRun, worker: str) -> int | Crowde
     IndexAllowance.objects.get_or_create(run=run, defaults={"share": share, "asked_at": Now(), **lease})
     is_own = Q(leased_by=worker) | Q(fraction=0)
     if not IndexAllowance.objects.filter(is_own, run=run).update(share=share, **lease):
-        return _crowded(run, f"waits for the index cluster `{cluster}`: another worker holds the part of this run")
+        return _crowded(run, f"{WAITS_FOR_CLUSTER} `{cluster}`: another worker holds the part of this run")
     part, room = share.fraction // share.allowances.count(), _room(cluster, run, share)
     if not 0 < part <= room:
         left = as_percent(max(0, room))
-        why = f"waits for the index cluster `{cluster}`: its part is {as_percent(part)}, and other jobs leave {left} until they have slowed down"
+        why = f"{WAITS_FOR_CLUSTER} `{cluster}`: its part is {as_percent(part)}, and other jobs leave {left} until they have slowed down"
         return _crowded(run, why)
     _own(run, worker).update(fraction=part, told_fraction=part)
     return part

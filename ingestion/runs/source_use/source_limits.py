@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from django.db import Error as DatabaseProblem
 from django.db import transaction
@@ -189,12 +190,18 @@ def pay_for_rows(connection: Connection, rows: int) -> timedelta:
         return max(owed, timedelta())
 
 
+class IndexRequests(Protocol):
+    def requests_per_s(self) -> float:
+        """What the job may send to its index cluster now. Asked from any thread, and without the database."""
+
+
 @dataclass
 class RunGuidance:
     """What the job of a run is told, out of this process. A `contract.guidance.Guidance`."""
 
     copy: DatasetCopy
     connection: Connection | None
+    allowance: IndexRequests | None = None
     _paid_rows: int = field(default=0, init=False)
     _reads_on_at: float = field(default=0.0, init=False)
 
@@ -212,9 +219,13 @@ class RunGuidance:
             self._paid_rows, self._reads_on_at = rows, time.monotonic() + wait.total_seconds()
         return time.monotonic() >= self._reads_on_at
 
+    def index_requests_per_s(self) -> float | None:
+        return None if self.allowance is None else self.allowance.requests_per_s()
 
-def guidance_of(run: JobRun) -> RunGuidance:
-    return RunGuidance(run.copy, connection_of(run))
+
+def guidance_of(run: JobRun, allowance: IndexRequests | None = None) -> RunGuidance:
+    """`allowance`: of an index cluster; None: it sends nothing there."""
+    return RunGuidance(run.copy, connection_of(run), allowance)
 
 
 def _time_until_paid(connection: Connection) -> timedelta:

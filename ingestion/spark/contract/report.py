@@ -39,6 +39,18 @@ class WrittenKeys:
         return WrittenKeys(self.inserts + other.inserts, self.updates + other.updates, self.deletes + other.deletes)
 
 
+@dataclass(frozen=True)
+class IndexUse:
+    """What a job has asked of the Global Index. `servers`: `host:port` of each region server that has a part of the table; none: they were not counted.
+    `reads`: keys that were asked for; `writes`: entries written or removed; `seconds`: that took. `entries`: of the index, where the job has counted them."""
+
+    servers: tuple[str, ...] = ()
+    reads: int = 0
+    writes: int = 0
+    seconds: float = 0.0
+    entries: int | None = None
+
+
 def _known(*instants: str | None) -> list[str]:
     return [instant for instant in instants if instant is not None]
 
@@ -50,7 +62,8 @@ class JobReport:
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.
     `unusable_cursors`: {"column": name, "rows": how many rows have a cursor such as NaN, "sample": some of its values}; empty where nothing was read.
-    `output`: what a job that only reads has found out. `timed_out`: it has failed because its time was up. `has_more`: the source has more to read now. Of several commits the sums are of all, and
+    `output`: what a job that only reads has found out. `timed_out`: it has failed because its time was up. `has_more`: the source has more to read now.
+    `index_use`: None where its keys are in no Global Index, or none was asked for. Of several commits the sums are of all, and
     `instant`, `checkpoint` and `schema` are the last one's.
     """
 
@@ -71,6 +84,7 @@ class JobReport:
     error: str | None = None
     timed_out: bool = False
     has_more: bool = False
+    index_use: IndexUse | None = None
     report_version: int = REPORT_VERSION
 
     @property

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
+from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.domain.index_cluster.request_pace import RequestPace
-from ingestion.index.thrift_client import BATCH, ThriftAddress, ThriftIndexClient
+from ingestion.index.thrift_client import BATCH
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
+from ingestion.spark.global_index.clients import open_client
+from ingestion.spark.global_index.job_use import at_work
+from ingestion.spark.global_index.told_rate import rate_told_at, told_rate
 
-PATIENCE_S = 120.0
-"""Of a job that holds the permit: a region server that died is replaced within a minute."""
 _LOCATED = "key string, partition string, file_id string"
-
-
-def open_client(spec: GlobalIndexSpec, *, tasks: int = 1, patience_s: float = PATIENCE_S) -> ThriftIndexClient:
-    """`tasks`: that send requests at once. `patience_s`: for how long a call is tried again."""
-    host, _, port = spec.thrift.rpartition(":")
-    rate = spec.requests_per_s
-    pace = None if rate is None else RequestPace(rate / tasks, time.monotonic, time.sleep)
-    return ThriftIndexClient(ThriftAddress(host, int(port), patience_s=patience_s), spec.table, pace=pace)
 
 
 def locate_batch(spark: SparkSession, spec: GlobalIndexSpec, table: TableSpec, batch: BatchKeys) -> DataFrame | None:
@@ -34,9 +28,12 @@ def locate_batch(spark: SparkSession, spec: GlobalIndexSpec, table: TableSpec, b
     if not all(is_certain_type(type_) for _, type_ in batch.frame.dtypes):
         return None
     tasks = max(1, min(spark.sparkContext.defaultParallelism, -(-batch.rows // BATCH)))
-    # Asked once, and kept on the disks for as long as somebody has the frame.
-    located = spread_keys(batch, table, tasks).mapInArrow(_asker(spec, tasks), _LOCATED)
-    located = located.localCheckpoint(eager=True)
+    asked, began = spark.sparkContext.accumulator(0), time.monotonic()
+    with rate_of_tasks(spec, tasks) as rate_uri:
+        located = spread_keys(batch, table, tasks).mapInArrow(_asker(spec, rate_uri, asked), _LOCATED)
+        # Asked once, and kept on the disks for as long as somebody has the frame.
+        located = located.localCheckpoint(eager=True)
+    at_work().add_tasks(asked.value, time.monotonic() - began)
     return None if located.where(F.col("key").isNull()).take(1) else located
 
 
@@ -51,11 +48,26 @@ def spread_keys(batch: BatchKeys, table: TableSpec, tasks: int) -> DataFrame:
     return keys.repartition(tasks, "key").sortWithinPartitions(F.xxhash64("key"))
 
 
-def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """For `mapInArrow`: keys -> those that have an entry, with their place. One that is null, for which the table format has a word of its own, is handed on."""
+@contextmanager
+def rate_of_tasks(spec: GlobalIndexSpec, tasks: int) -> Iterator[str]:
+    """Where each of them reads how fast it may ask; empty where any may ask as fast as it can."""
+    use = at_work()
+    if use.requests_per_s(spec) is None:
+        yield ""
+        return
+    with told_rate(spec.staging_uri, spec.table, lambda: (use.requests_per_s(spec) or 0.0) / tasks) as uri:
+        yield uri
+
+
+def _asker(
+    spec: GlobalIndexSpec, rate_uri: str, asked: Accumulator[int]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """For `mapInArrow`: keys -> those that have an entry, with their place. One that is null, for which the table format has a word of its own, is handed on.
+
+    `asked`: counts the keys."""
 
     def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client = open_client(spec, tasks=tasks)
+        client = open_client(spec, rate=rate_told_at(rate_uri) if rate_uri else None)
         try:
             for batch in batches:
                 keys = batch["key"].drop_null().to_pylist()
@@ -65,6 +77,7 @@ def _asker(spec: GlobalIndexSpec, tasks: int) -> Callable[[Iterable[pa.RecordBat
                 columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(3)]
                 yield pa.RecordBatch.from_arrays(columns, ["key", "partition", "file_id"])
         finally:
+            asked.add(client.reads)
             client.close()
 
     return ask

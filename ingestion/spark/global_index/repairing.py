@@ -15,8 +15,10 @@ from pyspark.sql import functions as F
 from ingestion.index.client import IndexClient
 from ingestion.index.entries import Entry
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import milliseconds_of
-from ingestion.spark.global_index.looking_up import open_client
+from ingestion.spark.global_index.looking_up import rate_of_tasks
+from ingestion.spark.global_index.told_rate import rate_told_at
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline
 
@@ -46,18 +48,18 @@ def put_right(client: IndexClient, places: Mapping[str, Entry | None], *, at_ms:
 def put_right_by_tasks(spark: SparkSession, spec: GlobalIndexSpec, wrong: DataFrame, *, at_ms: int) -> None:
     """`wrong`: as `index_check.Repair` has it. Spark's tasks do it, each within its part of what the job may send."""
     tasks = spark.sparkContext.defaultParallelism
-    wrong.repartition(tasks, "key").mapInArrow(_repairer(spec, tasks, at_ms), "keys long").agg(
-        {"keys": "sum"}
-    ).collect()
+    with rate_of_tasks(spec, tasks) as rate_uri:
+        repaired = wrong.repartition(tasks, "key").mapInArrow(_repairer(spec, rate_uri, at_ms), "keys long")
+        repaired.agg({"keys": "sum"}).collect()
 
 
 def _repairer(
-    spec: GlobalIndexSpec, tasks: int, at_ms: int
+    spec: GlobalIndexSpec, rate_uri: str, at_ms: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """For `mapInArrow`: keys with their places -> how many there were."""
 
     def repair(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client, keys = open_client(spec, tasks=tasks), 0
+        client, keys = open_client(spec, rate=rate_told_at(rate_uri) if rate_uri else None), 0
         try:
             for batch in batches:
                 rows = batch.to_pylist()

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ingestion.index.client import Region
 from ingestion.index.thrift_client import BATCH
 from ingestion.spark.contract.spec import GlobalIndexSpec
-from ingestion.spark.global_index.looking_up import open_client
+from ingestion.spark.global_index.clients import open_client
 
 _ENTRIES = "key string, partition string, file_id string"
 _ROWS_A_BATCH = 10 * BATCH

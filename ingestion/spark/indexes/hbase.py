@@ -7,7 +7,7 @@ does no harm; a key without one would be inserted twice, so what was committed i
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, nullcontext, suppress
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +19,10 @@ from ingestion.spark.file_groups.batch_keys import MAX_NAMED_KEYS, BatchKeys
 from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import options_without_index
 from ingestion.spark.global_index.building import build
+from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import NotFollowed, follow
-from ingestion.spark.global_index.looking_up import groups_in, locate_batch, open_client, rows_of_groups
+from ingestion.spark.global_index.job_use import at_work
+from ingestion.spark.global_index.looking_up import groups_in, locate_batch, rows_of_groups
 from ingestion.spark.global_index.repairing import places_in_table, put_right, put_right_by_tasks, repair_time_ms
 from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.indexes import Permit
@@ -53,7 +55,8 @@ class HBaseIndex:
         """Follows what was committed: the look-up within the permit has little left. Where it cannot go on it is built there. A job that HBase does not
         answer ends before it has read anything. An append-only table looks up what comes late, and follows then."""
         if Timeline(table.uri).exists and not table.append_only:
-            client = open_client(_spec_of(table), patience_s=PREPARES_WITHIN_S)
+            client = open_client(_spec_of(table), rate=_rate_of(_spec_of(table)), patience_s=PREPARES_WITHIN_S)
+            at_work().watch(client)
             with closing(client), suppress(NotFollowed, IndexTableMissing):
                 follow(spark, table, client)
 
@@ -74,7 +77,7 @@ class HBaseIndex:
         return ""
 
     def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
-        build(spark, table, _spec_of(table), client_of(table), permit)
+        at_work().entries = build(spark, table, _spec_of(table), client_of(table), permit).entries
 
     def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
         put_right_by_tasks(spark, _spec_of(table), wrong, at_ms=repair_time_ms(Timeline(table.uri)))
@@ -144,9 +147,15 @@ def client_of(table: TableSpec) -> IndexClient:
     if client is None or known_spec != spec:
         if client is not None:
             client.close()
-        client = open_client(spec)
+        client = open_client(spec, rate=_rate_of(spec))
         _CLIENTS[table.uri] = spec, client
+    at_work().watch(client)
     return client
+
+
+def _rate_of(spec: GlobalIndexSpec) -> Callable[[], float | None]:
+    """What the job may send that is at work when it sends."""
+    return lambda: at_work().rate_before_asking(spec)
 
 
 def _spec_of(table: TableSpec) -> GlobalIndexSpec:

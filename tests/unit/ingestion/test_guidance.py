@@ -12,6 +12,7 @@ from ingestion.spark.contract.guidance import GuidanceAnswers, GuidanceByFiles
 class Guide:
     paused: bool = False
     allowed: int = 0
+    rate: float | None = None
     asked: list[int] = field(default_factory=list)
 
     def is_paused(self) -> bool:
@@ -20,6 +21,9 @@ class Guide:
     def may_read_on(self, rows: int) -> bool:
         self.asked.append(rows)
         return rows <= self.allowed
+
+    def index_requests_per_s(self) -> float | None:
+        return self.rate
 
 
 def test_a_job_reads_on_when_its_launcher_says_so(tmp_path: Path) -> None:
@@ -44,6 +48,35 @@ def test_a_pause_is_told_within_two_seconds_and_taken_back(tmp_path: Path) -> No
     for _ in range(20):
         answers.answer()
     assert not job.is_paused()
+
+
+def test_a_changed_rate_is_told_within_two_seconds_and_one_that_is_old_is_none(tmp_path: Path) -> None:
+    """Where the launcher answers no more, it may hold nothing by now, or have ended."""
+    at = [1_000.0]
+    guide = Guide(rate=900.0)
+    answers, job = GuidanceAnswers(tmp_path, guide), GuidanceByFiles(tmp_path, lambda: at[0])
+    assert job.index_requests_per_s() == 900.0, "before the first answer"
+    for rate in (450.0, 0.0, 90.5):
+        guide.rate = rate
+        for _ in range(20):
+            answers.answer()
+        at[0] += 2
+        assert job.index_requests_per_s() == rate
+    rates = []
+    for _ in range(11):
+        rates.append(job.index_requests_per_s())
+        at[0] += 1
+    assert rates == [90.5] * 10 + [0.0]
+    at[0] += 1
+    for _ in range(20):
+        answers.answer()
+    assert job.index_requests_per_s() == 90.5, "the launcher is back"
+
+
+def test_a_job_that_is_told_no_rate_goes_by_its_spec(tmp_path: Path) -> None:
+    answers, job = GuidanceAnswers(tmp_path, Guide()), GuidanceByFiles(tmp_path)
+    answers.answer()
+    assert job.index_requests_per_s() is None
 
 
 def test_what_an_earlier_attempt_was_told_counts_no_more(tmp_path: Path) -> None:

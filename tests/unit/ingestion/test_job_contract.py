@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.domain.accounting import RowCounts
-from ingestion.spark.contract.report import JobReport, WrittenKeys
+from ingestion.spark.contract.report import IndexUse, JobReport, WrittenKeys
 from ingestion.spark.contract.spec import JobSpec, MissingSecret, resolve_secret
 from ingestion.spark.contract.strict_json import ContractError
 from tests.text_strategies import any_text
@@ -89,6 +90,8 @@ def test_a_secret_is_found_by_its_reference_and_never_in_the_spec() -> None:
 @given(st.builds(RowCounts, *([st.integers(0, 99)] * 5)), st.dictionaries(any_text(4), st.integers()))
 def test_a_report_is_read_back_as_it_was_written(counts: RowCounts, partitions: dict[str, int]) -> None:
     report = JobReport("r", "succeeded", counts=counts, partitions=partitions, written=WrittenKeys(1, 2, 3))
+    assert JobReport.from_json(report.to_json()) == report
+    report = replace(report, index_use=IndexUse(("rs1:16020", "rs2:16020"), 5, 2, 0.5, 70))
     assert JobReport.from_json(report.to_json()) == report
 
 

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
 from ingestion.domain.index_cluster.fractions import WHOLE
 from ingestion.index_shares.clusters import note_benchmark
-from ingestion.index_shares.shares import recompute_all, set_fraction
+from ingestion.index_shares.shares import note_table, recompute_all, set_fraction
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs import leases, run_worker
 from ingestion.runs.index_use.allowances import Allowance, take
+from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded
 from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
 from lakehub.catalog.models import DatasetCopy, DatasetKind
@@ -196,6 +199,32 @@ def test_another_benchmark_is_followed(main: IndexCluster, flights: DatasetCopy)
     note_benchmark(main, 9_000, actor="ana", now=NOW)
     allowance.renew()
     assert allowance.cluster.qps_per_server == 9_000
+
+
+def test_a_job_at_work_is_told_when_servers_come_and_other_jobs_take_their_part(flights: DatasetCopy) -> None:
+    """By what was renewed last, without a query: the job asks from any thread, also while the database is away."""
+    at = [100.0]
+    run = job(flights)
+    allowance = take(run, "host:1:a", clock=lambda: at[0])
+    assert isinstance(allowance, Allowance)
+    guidance = source_limits.guidance_of(run, allowance)
+
+    def told() -> float | None:
+        with CaptureQueriesContext(connection) as queries:
+            rate = guidance.index_requests_per_s()
+        assert len(queries) == 0
+        return rate
+
+    note_table(flights, servers=3)
+    assert told() == 6_000.0
+    allowance.renew()
+    assert told() == 18_000.0
+    waits(job(flights), "host:2:b")
+    allowance.renew()
+    assert told() == 9_000.0
+    at[0] += leases.LEASE_DURATION.total_seconds()
+    assert told() == 0.0
+    assert source_limits.guidance_of(run).index_requests_per_s() is None
 
 
 @pytest.mark.parametrize("kind", [JobKind.BOOTSTRAP, JobKind.REBUILD_INDEX, JobKind.DROP])

@@ -1,0 +1,97 @@
+"""What the job at work asks of its Global Index, and where its table lies. A process runs one job at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+from ingestion.index.client import IndexClient, IndexTableMissing, IndexUnavailable
+from ingestion.spark.contract.guidance import Guidance, NoGuidance
+from ingestion.spark.contract.report import IndexUse
+from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+
+logger = logging.getLogger(__name__)
+SERVERS_KNOWN_FOR_S = 60.0
+"""A table that is followed has a job every few seconds."""
+_COUNTED: dict[str, float] = {}
+"""By the table's URI, in this process: when its servers were counted last, by the monotonic clock."""
+
+
+class JobUse:
+    """Its clients are counted from the moment at which it is given them."""
+
+    def __init__(self, guidance: Guidance, check_deadline: Callable[[], None] = lambda: None) -> None:
+        self._guidance, self._check_deadline = guidance, check_deadline
+        self._clients: dict[int, tuple[IndexClient, int, int, float]] = {}
+        self._reads_of_tasks, self._seconds_of_tasks = 0, 0.0
+        self.entries: int | None = None
+        """Counted while the index was made."""
+
+    def rate_before_asking(self, spec: GlobalIndexSpec) -> float | None:
+        """Raises DeadlinePassed where the job has no time left to ask."""
+        self._check_deadline()
+        return self.requests_per_s(spec)
+
+    def requests_per_s(self, spec: GlobalIndexSpec) -> float | None:
+        """Now, from any thread. None: any."""
+        rate = self._guidance.index_requests_per_s()
+        return spec.requests_per_s if rate is None else rate
+
+    def watch(self, client: IndexClient) -> None:
+        self._clients.setdefault(id(client), (client, client.reads, client.writes, client.seconds))
+
+    def add_tasks(self, reads: int, seconds: float) -> None:
+        self._reads_of_tasks += reads
+        self._seconds_of_tasks += seconds
+
+    def told(self, table: TableSpec, *, with_servers: bool) -> IndexUse | None:
+        """None: it has not asked."""
+        if not self._clients and self.entries is None:
+            return None
+        reads = writes = 0
+        seconds = self._seconds_of_tasks
+        for client, reads_before, writes_before, seconds_before in self._clients.values():
+            reads += client.reads - reads_before
+            writes += client.writes - writes_before
+            seconds += client.seconds - seconds_before
+        reads += self._reads_of_tasks
+        servers = _servers_of(table) if with_servers else ()
+        return IndexUse(servers, reads, writes, round(seconds, 3), self.entries)
+
+
+_at_work = JobUse(NoGuidance())
+
+
+def at_work() -> JobUse:
+    return _at_work
+
+
+@contextmanager
+def use_of_job(guidance: Guidance, check_deadline: Callable[[], None]) -> Iterator[JobUse]:
+    """Of the job that is the block."""
+    global _at_work
+    before, _at_work = _at_work, JobUse(guidance, check_deadline)
+    try:
+        yield _at_work
+    finally:
+        _at_work = before
+
+
+def _servers_of(table: TableSpec) -> tuple[str, ...]:
+    """`host:port` of each region server that has a region of the table; none where they were counted a moment ago, or HBase does not answer at once."""
+    # The client of HBase is loaded by tables that have such an index.
+    from ingestion.spark.global_index.clients import open_client
+
+    counted_at, now = _COUNTED.get(table.uri), time.monotonic()
+    if table.global_index is None or (counted_at is not None and now < counted_at + SERVERS_KNOWN_FOR_S):
+        return ()
+    try:
+        with closing(open_client(table.global_index, patience_s=0.0, timeout_s=5.0)) as client:
+            servers = {(region.host, region.port) for region in client.regions()}
+    except (IndexUnavailable, IndexTableMissing) as problem:
+        logger.info("The servers of the index of `%s` are not counted now: %s", table.name, problem)
+        return ()
+    _COUNTED[table.uri] = now
+    return tuple(f"{host}:{port}" for host, port in sorted(servers))
