@@ -165,7 +165,7 @@ def test_ten_times_the_memory_is_loaded_from_disk(tmp_path: Path, monkeypatch: p
     assert start(shop, "bootstrap", "b").wait(scaled(WITHIN_S)) == 0, (tmp_path / "b.log").read_text()[-3000:]
     report = json.loads((tmp_path / "b.report.json").read_text())
     assert report["counts"] == RowCounts(rows // 2 * 2, rows // 2, superseded=rows // 2).__dict__
-    assert _spilled_bytes(events) > memory
+    assert _spilled_bytes(events) > 10 * memory, "It had room for its rows."
 
 
 def _large_rows(rows: int, size: int, version: int) -> pa.Table:
