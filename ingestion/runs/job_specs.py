@@ -41,7 +41,7 @@ from ingestion.spark.contract.spec import (
     TableSpec,
     VerifySpec,
 )
-from lakehub.catalog.datasets.feed_options import checked_options
+from lakehub.catalog.datasets.feed_options import KEY_STAYS, ON_MOVE, checked_options
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, DatasetKind, Feed, FeedKind
 from lakehub.catalog.storages import is_captured, lands_chunks
 from lakehub.kernel.errors import Busy, Refused
@@ -156,6 +156,7 @@ def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_ho
         history_uri=history_table_uri(copy),
         keeps_history=is_merged and bool(options["history"]),
         history_days=int(options["history_days"]),
+        keys_stay=options[ON_MOVE] == KEY_STAYS,
     )
 
 

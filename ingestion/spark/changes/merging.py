@@ -24,7 +24,7 @@ from ingestion.domain.merging.stored_metadata import (
 )
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups.direct_write import PlacedRow
-from ingestion.spark.loading.judging import StoredRow, partition_path
+from ingestion.spark.loading.judging import StoredRow, partition_path, with_kept_partition
 
 ColumnsOf = Callable[[int], Collection[str]]
 """The columns of a version of the schema."""
@@ -126,12 +126,12 @@ def _latest_changes(changes: Sequence[Change], merged: MergedBatch) -> dict[RowK
 def _placed(
     state: RowState, latest: Change | None, stored: StoredRow | None, key: str, rules: MergeRules
 ) -> Iterator[PlacedRow]:
-    """A row that moves to another partition is removed from the one that it was in."""
+    """A row that moves to another partition is removed from the one that it was in. Where keys stay, none does."""
     if state.is_deleted:
         if stored is not None:
             yield PlacedRow.removed(stored.key, stored.group)
         return
-    row = _row(state, latest, stored, rules)
+    row = with_kept_partition(_row(state, latest, stored, rules), stored, rules.table)
     partition = partition_path(row, rules.table)
     if stored is not None and stored.group.partition == partition:
         yield PlacedRow(stored.key, partition, stored.group.file_id, row)

@@ -56,6 +56,7 @@ class TableSpec:
     `change_log`: a new table says of each commit which rows were inserted, changed and deleted. This is fixed when a table is made.
     `tombstone_uri`: of the table that knows the deleted rows; empty: its rows come from no changelog.
     `history_uri`: of the table that has every version of its rows, if it `keeps_history`; `history_days`: for how long, 0: for ever.
+    `keys_stay`: a row whose partition value has changed in the source keeps the one that it has in the table, and stays where it is.
     """
 
     name: str
@@ -74,6 +75,7 @@ class TableSpec:
     history_uri: str = ""
     keeps_history: bool = False
     history_days: int = 0
+    keys_stay: bool = False
     global_index: GlobalIndexSpec | None = None
 
     @property

@@ -44,6 +44,11 @@ def key_determines_partition(table: TableSpec) -> bool:
     return table.partition_column is None or table.partition_column in table.record_key
 
 
+def kept_partition_column(table: TableSpec) -> str | None:
+    """Whose value stored rows keep, whatever the source says of it later. None: a row goes to where its value says."""
+    return table.partition_column if table.keys_stay and not key_determines_partition(table) else None
+
+
 def options_without_index(table: TableSpec) -> dict[str, str]:
     """Of a table without a metadata table: how Hudi looks keys up where it has to do so itself."""
     options = {"hoodie.metadata.enable": "false"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.direct_write import PlacedRow
+from ingestion.spark.file_groups.record_locations import kept_partition_column
 from ingestion.spark.file_groups.stored_rows import LOCATION
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 
@@ -71,6 +72,7 @@ def judge(
     has a greater reference key."""
     stored = {row.key: row for row in sorted(stored_rows, key=lambda row: row.instant)}
     held = Counter(row.key for row in stored_rows)
+    batch = _where_stored(batch, stored, table)
     fates = fates_of(
         (_event(key, row, batch.arriving, table) for key, row in zip(batch.keys, batch.rows, strict=True)),
         {key: _event(key, row.row, batch.arriving, table) for key, row in stored.items()},
@@ -101,8 +103,21 @@ def stored_rows_of(rows: pa.Table) -> list[StoredRow]:
     ]
 
 
+def with_kept_partition(row: Row, stored: StoredRow | None, table: TableSpec) -> Row:
+    """Where keys stay, with the partition value of the stored row."""
+    column = kept_partition_column(table)
+    if column is None or stored is None or stored.row[column] is None:
+        return row
+    return {**row, column: stored.row[column]}
+
+
 def partition_path(row: Row, table: TableSpec) -> str:
     return "" if table.partition_column is None else f"{table.partition_column}={row[table.partition_column]}"
+
+
+def _where_stored(batch: Batch, stored: Mapping[str, StoredRow], table: TableSpec) -> Batch:
+    rows = zip(batch.keys, batch.rows, strict=True)
+    return replace(batch, rows=[with_kept_partition(row, stored.get(key), table) for key, row in rows])
 
 
 def _placed(key: str, row: Row, stored: StoredRow | None, table: TableSpec) -> Iterator[PlacedRow]:

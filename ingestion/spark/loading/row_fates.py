@@ -15,7 +15,12 @@ from ingestion.domain.column_types import parse_type
 from ingestion.domain.schema import Schema
 from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.file_groups.record_locations import is_empty_key, partition_path, record_key
+from ingestion.spark.file_groups.record_locations import (
+    is_empty_key,
+    kept_partition_column,
+    partition_path,
+    record_key,
+)
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN, TABLE_AT_COLUMN
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.spark_columns import as_type, comparable, type_of_spark
@@ -48,7 +53,7 @@ def assign_fates(
     """
     arriving = [name for name in target.names if name in batch.columns]
     ranked = _rank_by_key(batch, table, {name: target.types[name] for name in arriving})
-    joined = _join_stored(ranked, table, target, stored)
+    joined = _where_stored(_join_stored(ranked, table, target, stored), table)
     values = [_value_expression(name, type_, arriving) for name, type_ in target.types.items()]
     began = F.col(TABLE_AT_COLUMN) if TABLE_AT_COLUMN in batch.columns else F.lit(since and since.began)
     fate = _fate_expression(table, arriving, target, since, began).alias(FATE_COLUMN)
@@ -144,6 +149,20 @@ def _join_stored(ranked: DataFrame, table: TableSpec, target: Schema, stored: Da
     keys = [F.col(name).cast(target.types[name]).alias(name) for name in table.record_key]
     lookup = stored.select(*keys, *META_COLUMNS, F.struct(*stored_columns).alias(_STORED_COLUMN))
     return ranked.join(lookup, list(table.record_key), "left")
+
+
+def _where_stored(joined: DataFrame, table: TableSpec) -> DataFrame:
+    """Where keys stay, with the partition value of the stored row, and so in the row that leads the key."""
+    column = kept_partition_column(table)
+    if column is None:
+        return joined
+    kept, winner = F.col(_STORED_COLUMN)[column], F.col(_WINNER_COLUMN)
+    return joined.withColumns(
+        {
+            column: F.coalesce(kept, F.col(column)),
+            _WINNER_COLUMN: winner.withField(column, F.coalesce(kept, winner[column])),
+        }
+    )
 
 
 def _stored_value(stored: DataFrame, name: str, type_: str) -> Column:

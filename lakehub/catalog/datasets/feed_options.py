@@ -26,6 +26,7 @@ ON_MISFIT, MISFIT_IS_NULL = "on_misfit", "null"
 ON_TRUNCATE, TRUNCATE_IS_APPLIED = "on_truncate", "apply"
 ON_DROP, DROP_IS_APPLIED = "on_drop", "apply"
 ON_NARROWING, NARROWING_STOPS = "on_narrowing", "stop"
+ON_MOVE, KEY_STAYS = "on_move", "stay"
 _DROP_FORM = (
     "`stop` ends the capture, and the rows of the lake stay until the dataset is loaded again. `apply` deletes them, and goes on with a table that is made again "
     "under the same name; of tables of MariaDB whose rows are captured, and not of tables of cells."
@@ -42,6 +43,7 @@ _MISFIT_FORM = (
     "`reject` puts its row into the error table. `null` applies the row with null in its place, and notes it in the error table; not in a column of the "
     "record key or the partition."
 )
+_MOVE_FORM = "`move` deletes the row where it was and writes it to the partition that the source says. `stay` changes it where it is: all of its columns but that of the partition, which keeps the value that it has there."
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
 
@@ -112,6 +114,7 @@ _ALL = (
         "hold the keys; `hbase` is for the largest tables, and needs an index cluster. Another one is built first, and jobs go on with the former.",
         "simple",
     ),
+    FeedOption(ON_MOVE, "Moved rows", f"What becomes of a row whose partition is another one now, where the record key does not say the partition. {_MOVE_FORM}", "move", is_fit=("move", KEY_STAYS).__contains__, form=_MOVE_FORM),
     FeedOption("overlap_s", "Overlap, seconds", "How far behind the watermark to look again, for transactions that commit late.", 120, (0, _YEAR_S)),
     FeedOption("chunk_rows", "Rows read at a time", "How many rows a job holds in memory while it reads.", 20_000, (1, 1_000_000), is_whole=True, least=1000),
     FeedOption("commit_rows", "Rows in a commit", "After about how many rows a job commits and reads on.", 5_000_000, (1, 1_000_000_000), is_whole=True, least=10_000),

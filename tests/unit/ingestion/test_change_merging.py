@@ -111,6 +111,17 @@ def test_a_row_that_moves_is_removed_where_it_was_and_keeps_its_other_columns() 
     assert (merged.moved, lake.values) == (1, {"a": {"x": "Bonn", "y": 7, "z": None}})
 
 
+def test_where_keys_stay_a_row_keeps_its_partition_and_takes_its_other_columns() -> None:
+    lake = Lake(replace(BY_CITY, keys_stay=True))
+    lake.merge([change(1, x="Ulm", y=7)])
+    merged = lake.merge([change(2, 2, x="Bonn", y=8)])
+    assert [(row.partition, row.file_id) for row in merged.rows] == [("x=Ulm", "file of x=Ulm")]
+    assert (merged.moved, lake.values) == (0, {"a": {"x": "Ulm", "y": 8, "z": None}})
+    lake.merge([delete(3, 3)])
+    lake.merge([change(4, 4, x="Bonn")])
+    assert [*lake.rows] == [("x=Bonn", "a")]
+
+
 def test_a_delete_leaves_a_tombstone_that_a_late_event_meets() -> None:
     lake = Lake()
     lake.merge([change(1, x=1)])

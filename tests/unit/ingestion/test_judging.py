@@ -55,6 +55,19 @@ def test_a_key_that_moves_is_removed_where_it_was() -> None:
     assert (result.counts.applied, result.moved) == (1, 1)
 
 
+def test_where_keys_stay_a_row_is_changed_where_it_is_and_the_same_row_is_known() -> None:
+    table = replace(TABLE, keys_stay=True)
+    rows = [row(1, "d2", at=2), row(2, "d3"), row(3, "d3"), row(4, "d2", at=2), row(4, "d3", at=2)]
+    held = [stored(1, file_id="g"), stored(2), stored(4, "d4", file_id="h")]
+    result = judged(rows, held, table=table)
+    assert result.rows == (
+        PlacedRow("1", "day=d1", "g", row(1, "d1", at=2)),
+        PlacedRow("3", "day=d3", None, row(3, "d3")),
+        PlacedRow("4", "day=d4", "h", row(4, "d4", at=2)),
+    )
+    assert (result.counts, result.moved) == (RowCounts(read=5, applied=3, redelivered=2), 0)
+
+
 def test_a_column_that_the_batch_lacks_keeps_its_value() -> None:
     arriving = {"id": 1, "day": "d1", "at": 3}
     assert judged([arriving], [stored(1, amount=8.0)]).rows[0].row == row(1, at=3, amount=8.0)

@@ -23,12 +23,12 @@ from tests.factories import DAY, NOW
 pytestmark = pytest.mark.django_db
 DEFAULTS = {
     "index": "simple", "overlap_s": 120, "chunk_rows": 20_000, "commit_rows": 5_000_000, "commit_mib": 8192, "commit_s": 900,
-    "rows_per_s": 0, "max_file_mib": 32, "readers": 1,
+    "rows_per_s": 0, "max_file_mib": 32, "readers": 1, "on_move": "move",
     "deadline_s": 3600, "inputs_back_s": 0,
 }  # fmt: skip
 SET = {
     "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 8, "commit_s": 5,
-    "rows_per_s": 102.5, "max_file_mib": 8, "readers": 4,
+    "rows_per_s": 102.5, "max_file_mib": 8, "readers": 4, "on_move": "stay",
     "deadline_s": 90.5, "inputs_back_s": 86_400, "topic_begin": "0:15,1:20", "topic_key": "message",
 }  # fmt: skip
 OF_CAPTURES = {
@@ -69,7 +69,7 @@ def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> Non
     run = make.run(Dataset.objects.get().copies.get())
     spec, _ = job_spec_of(run, staging="file:///staging", ahead=0 * DAY, now=NOW)
     assert spec.source is not None
-    assert (spec.table.index, spec.deadline_s) == ("record_index", 90.5)
+    assert (spec.table.index, spec.table.keys_stay, spec.deadline_s) == ("record_index", True, 90.5)
     assert (spec.source.overlap_s, spec.source.chunk_rows) == (0, 5000)
     assert spec.source.rows_per_s == 102.5
     assert spec.source.limits == BatchLimits(rows=10_000, bytes=8 * 2**20, seconds=5)
