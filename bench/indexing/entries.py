@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,7 @@ def read_tsv(file: Path) -> pa.Table:
 def pieces(rows: int, files: int) -> Iterator[tuple[int, int]]:
     """The numbers of `rows` entries in as many pieces."""
     ends = [rows * place // files for place in range(files + 1)]
-    yield from zip(ends, ends[1:], strict=False)
+    yield from pairwise(ends)
 
 
 def _key(numbers: pa.Array) -> pa.Array:

@@ -7,9 +7,10 @@ import resource
 import subprocess
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+
+import pyspark
 
 from bench.harness import ChildFailed
 from bench.indexing.entries import COLUMNS, TIMESTAMP_MS
@@ -64,9 +65,7 @@ class ImportTsv:
 
 
 def _jars() -> list[str]:
-    spark = find_spec("pyspark")
-    assert spark is not None and spark.origin is not None
-    of_spark = sorted((Path(spark.origin).parent / "jars").glob("*.jar"))
+    of_spark = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
     return [
         *(str(artifact_path(jar)) for jar in HBASE_JARS),
         *(str(jar) for jar in of_spark if jar.name.startswith(_OF_SPARK)),

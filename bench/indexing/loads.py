@@ -1,4 +1,4 @@
-"""HFiles loaded into a table whose regions begin with them, into one that was not split, and into one that was split elsewhere."""
+"""HFiles loaded into a table whose regions begin with them, and into one that was not split."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ASKED = 10_000
 
 
 class Load(NamedTuple):
-    """`taken`: HFiles that HBase took; more than there were where one reached over the border of two regions, and was written anew in two."""
+    """`taken`: HFiles that HBase took; more than there were where one reached over the border of two regions."""
 
     seconds: float
     taken: int
@@ -32,12 +32,7 @@ class Load(NamedTuple):
 
 def compare(report: Report, spark: SparkSession, hbase: HBase, folder: Path, *, rows: int, files: int) -> None:
     first_rows = _write(folder / "hfiles", rows, files)
-    halves = [key((begin + end) // 2).encode() for begin, end in pieces(rows, files)]
-    tables = {
-        "pre-split at the HFiles": first_rows[1:],
-        "not split": [],
-        "split elsewhere": halves,
-    }
+    tables = {"pre-split at the HFiles": first_rows[1:], "not split": []}
     loads = {}
     with open_administration(spark, {"hbase.zookeeper.quorum": hbase.quorum}) as administration:
         _warm_up(administration, folder)
@@ -72,10 +67,9 @@ def _write(folder: Path, rows: int, files: int) -> list[bytes]:
 
 
 def _warm_up(administration: Administration, folder: Path) -> None:
-    """What the first load of a JVM has to load itself. Its one HFile is split: where the first that are split are several, HBase's client makes the
-    same counters in two threads, and fails."""
+    """What the first load of a JVM has to load itself."""
     write_hfile(entries(0, 10), folder / "first" / FAMILY.decode() / "0")
-    administration.create("first", "bench", FAMILIES, [key(5).encode()])
+    administration.create("first", "bench", FAMILIES, [])
     administration.load("first", (folder / "first").as_uri())
 
 
