@@ -45,7 +45,7 @@ QUICK = Size(
     5_000,
     20_000,
     4,
-    changes.Size((5_000,), (Kind(0.01, True),), 4, 50, turns=1, is_loaded_beside=True),
+    changes.Size((5_000,), (Kind(0.01, True),), 4, 50, turns=1, is_brief=True),
     with_peers=False,
 )
 

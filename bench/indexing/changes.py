@@ -43,8 +43,8 @@ class Size:
     grown: int
     turns: int = 3
     patience_s: float = 20.0
-    is_loaded_beside: bool = False
-    """In the session of the changes: that is quicker, and they have the memory of the load."""
+    is_brief: bool = False
+    """No warm-up, and loaded in the session of the changes, which then have the memory of the load."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def measure(contender: Contender, table: int, size: Size, *, is_grown: bool, bes
     try:
         with session() as spark:
             load = cost_of(spark, lambda: contender.load(spark, folder, rows.loaded(spark, table, days=size.days)))
-            if size.is_loaded_beside:
+            if size.is_brief:
                 return _changes(_Turns(spark, contender, folder, table, size, beside), load.seconds, is_grown)
         with session() as spark:
             return _changes(_Turns(spark, contender, folder, table, size, beside), load.seconds, is_grown)
@@ -80,7 +80,8 @@ def measure(contender: Contender, table: int, size: Size, *, is_grown: bool, bes
 
 
 def _changes(turns: _Turns, loaded_s: float, is_grown: bool) -> Changes:
-    turns.upsert(Kind(turns.size.kinds[0].share, spread=False))  # which is not measured
+    if not turns.size.is_brief:
+        turns.upsert(Kind(turns.size.kinds[0].share, spread=False))  # which is not measured
     kinds = {kind: turns.measured(kind) for kind in turns.size.kinds}
     grown = {spread: turns.grown(spread) for spread in (False, True)} if is_grown else {}
     turns.check()
@@ -112,8 +113,7 @@ class _Turns:
     def grown(self, spread: bool) -> LookUp:
         count = self._prepare(self.size.grown, spread)
         self.number -= 1  # it is not written
-        made = [look_up(self.spark, self.contender, self.folder, count) for _ in range(self.size.turns + 1)]
-        return _median(made[1:])
+        return _median([look_up(self.spark, self.contender, self.folder, count) for _ in range(self.size.turns)])
 
     def check(self) -> None:
         """No row is lost or doubled, and the last batch is there."""

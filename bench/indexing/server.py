@@ -47,7 +47,7 @@ def hbase(folder: Path) -> Iterator[HBase]:
     """Its data go with `folder`, so it is not stopped in an orderly way, which takes long."""
     server = HBase(folder, _free_ports())
     environment = os.environ | {"LAKEHUB_TEST_SERVICES": str(folder), "LAKEHUB_TEST_HBASE_PORT": str(server.port)}
-    command = [PROJECT_ROOT / "deploy/services/hbase", "start"]
+    command = [str(PROJECT_ROOT / "deploy/services/hbase"), "start"]
     subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         yield server
