@@ -38,7 +38,7 @@ class Size:
 
 
 _SHARES = tuple(Kind(share, spread) for share in (0.001, 0.01, 0.1) for spread in (False, True))
-FULL = Size(2_000_000, 1_000_000, 200_000, 2_000_000, 8, changes.Size((1_000_000, 5_000_000), _SHARES, 60, 10_000))
+FULL = Size(2_000_000, 1_000_000, 200_000, 2_000_000, 8, changes.Size((1_000_000, 5_000_000), _SHARES, 30, 10_000))
 QUICK = Size(
     100_000,
     10_000,

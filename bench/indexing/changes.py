@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,23 +43,27 @@ class Size:
     days: int
     grown: int
     turns: int = 3
-    patience_s: float = 20.0
+    patience_s: float = 12.0
     is_brief: bool = False
     """No warm-up, and loaded in the session of the changes, which then have the memory of the load."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Medians. `phases`: of the last job, seconds by name."""
+class Upserted(NamedTuple):
+    """The median. `phases`: of the last job, seconds by name."""
 
+    cost: Cost
+    phases: Mapping[str, float]
+
+
+class Measured(NamedTuple):
     look_up: LookUp
     upsert: Cost
-    phases: Mapping[str, float] = field(default_factory=dict)
+    phases: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Of one contender and table. `grown`: seconds, until the groups of keys were named, and in all, by whether the keys are spread."""
+    """Of one contender and table. `grown`: by whether the keys are spread."""
 
     loaded_s: float
     kinds: dict[Kind, Measured]
@@ -80,11 +85,17 @@ def measure(contender: Contender, table: int, size: Size, *, is_grown: bool, bes
 
 
 def _changes(turns: _Turns, loaded_s: float, is_grown: bool) -> Changes:
-    if not turns.size.is_brief:
-        turns.upsert(Kind(turns.size.kinds[0].share, spread=False))  # which is not measured
-    kinds = {kind: turns.measured(kind) for kind in turns.size.kinds}
-    grown = {spread: turns.grown(spread) for spread in (False, True)} if is_grown else {}
+    """Look-ups come last: an upsert by `hbase` then pays for what its index has to follow of the one before."""
+    size = turns.size
+    if not size.is_brief:
+        turns.upserts(Kind(size.kinds[0].share, spread=False))  # which is not measured
+    upserts = {kind: turns.upserts(kind) for kind in size.kinds}
     turns.check()
+    kinds = {
+        kind: Measured(turns.look_ups(turns.rows_of(kind), spread=kind.spread), *upserted)
+        for kind, upserted in upserts.items()
+    }
+    grown = {spread: turns.look_ups(size.grown, spread=spread) for spread in (False, True)} if is_grown else {}
     return Changes(loaded_s, kinds, grown)
 
 
@@ -98,22 +109,26 @@ class _Turns:
     beside: Collection[int]
     number: int = 0
 
-    def measured(self, kind: Kind) -> Measured:
-        look_ups, upserts, phases = list[LookUp](), list[Cost](), dict[str, float]()
-        for _ in self._until_enough(upserts):
-            count = self._prepare(round(kind.share * self.table), kind.spread)
-            look_ups.append(look_up(self.spark, self.contender, self.folder, count, beside=self.beside))
-            phases = self._upsert(upserts)
-        return Measured(_median(look_ups), Cost.median(upserts), phases)
+    def upserts(self, kind: Kind) -> Upserted:
+        made, phases = list[Cost](), dict[str, float]()
+        for _ in self._until_enough(lambda: made):
+            self.number += 1
+            self._prepare(self.rows_of(kind), kind.spread)
+            work = partial(self._upsert, phases)
+            made.append(cost_of(self.spark, work, beside=self.beside))
+        return Upserted(Cost.median(made), phases)
 
-    def upsert(self, kind: Kind) -> None:
-        self._prepare(round(kind.share * self.table), kind.spread)
-        self._upsert([])
+    def look_ups(self, count: int, *, spread: bool) -> LookUp:
+        """Of other rows than were changed last."""
+        made = list[LookUp]()
+        self._prepare(count, spread, number=0)
+        for _ in self._until_enough(lambda: [each.cost for each in made]):
+            made.append(look_up(self.spark, self.contender, self.folder, count, beside=self.beside))
+        asked = sorted(each.asked_s for each in made)
+        return LookUp(Cost.median([each.cost for each in made]), asked[len(asked) // 2])
 
-    def grown(self, spread: bool) -> LookUp:
-        count = self._prepare(self.size.grown, spread)
-        self.number -= 1  # it is not written
-        return _median([look_up(self.spark, self.contender, self.folder, count) for _ in range(self.size.turns)])
+    def rows_of(self, kind: Kind) -> int:
+        return round(kind.share * self.table)
 
     def check(self) -> None:
         """No row is lost or doubled, and the last batch is there."""
@@ -124,30 +139,20 @@ class _Turns:
         if (counts["rows"], counts["ids"]) != (self.table, self.table) or not is_there:
             raise AssertionError(f"{self.contender.name} left {counts} of {self.table} rows, or not the last batch")
 
-    def _until_enough(self, costs: list[Cost]) -> Iterator[None]:
-        while len(costs) < self.size.turns and sum(cost.seconds for cost in costs) <= self.size.patience_s:
+    def _until_enough(self, made: Callable[[], Sequence[Cost]]) -> Iterator[None]:
+        while len(made()) < self.size.turns and sum(cost.seconds for cost in made()) <= self.size.patience_s:
             yield
 
-    def _prepare(self, count: int, spread: bool) -> int:
-        self.number += 1
+    def _prepare(self, count: int, spread: bool, *, number: int | None = None) -> None:
         last_days = max(_LAST_DAYS, -(-2 * count * self.size.days // self.table))
-        orders = rows.changed(
-            self.table, count, days=self.size.days, spread=spread, number=self.number, last_days=last_days
-        )
+        number = self.number if number is None else number
+        days = self.size.days
+        orders = rows.changed(self.table, count, days=days, spread=spread, number=number, last_days=last_days)
         rows.to_parquet(self.folder / CHANGED, orders)
         self.contender.prepare(self.folder, orders)
-        return len(orders)
 
-    def _upsert(self, costs: list[Cost]) -> dict[str, float]:
-        phases = dict[str, float]()
-        work = lambda: phases.update(self.contender.upsert(self.spark, self.folder, self.number))  # noqa: E731
-        costs.append(cost_of(self.spark, work, beside=self.beside))
-        return phases
-
-
-def _median(made: list[LookUp]) -> LookUp:
-    asked = sorted(each.asked_s for each in made)
-    return LookUp(Cost.median([each.cost for each in made]), asked[len(asked) // 2])
+    def _upsert(self, phases: dict[str, float]) -> None:
+        phases.update(self.contender.upsert(self.spark, self.folder, self.number))
 
 
 def tell(report: Report, table: int, measured: Mapping[str, Changes]) -> None:
