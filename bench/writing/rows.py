@@ -38,10 +38,10 @@ def loaded(spark: SparkSession, rows: int, *, days: int) -> DataFrame:
     return spark.range(rows).selectExpr("id", day, customer, amount, note, changed_at)
 
 
-def changed(rows: int, count: int, *, days: int, spread: bool, number: int) -> list[Order]:
-    """`count` orders of a table of `rows`, changed for the `number`th time: anywhere, or in the two last days."""
+def changed(rows: int, count: int, *, days: int, spread: bool, number: int, last_days: int = 2) -> list[Order]:
+    """`count` orders of a table of `rows`, changed for the `number`th time: anywhere, or in the last days."""
     randomly = random.Random(f"{rows}-{count}-{spread}-{number}")
-    first = 0 if spread else rows - 2 * (rows // days)
+    first = 0 if spread else rows - last_days * (rows // days)
     ids = sorted(randomly.sample(range(first, rows), min(count, rows - first)))
     at = LOADED_AT + timedelta(hours=number)
     return [
@@ -64,3 +64,7 @@ def to_shop(database: Path, orders: Sequence[Order]) -> None:
 
 def to_parquet(file: Path, orders: Sequence[Order]) -> None:
     pq.write_table(pa.Table.from_pylist([order._asdict() for order in orders]), file, coerce_timestamps="us")
+
+
+def of_parquet(spark: SparkSession, file: Path) -> DataFrame:
+    return spark.read.schema(COLUMNS).parquet(str(file))
