@@ -1,0 +1,145 @@
+"""The source, and what changes in it: keys that are new, changed, moved to another day, deleted, back again, or added behind the watermark."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingestion.spark.contract.spec import GlobalIndexSpec
+from tests.spark.order_shop import Orders
+
+DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 21))
+_BEGAN = datetime(2026, 12, 1)
+_ROWS_AT_ONCE = 50_000
+_SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("amount", pa.float64()), ("updated_at", pa.string())])
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many keys a batch has, and in how many of the days they lie; few keys in few files are written without a Spark job."""
+
+    name: str
+    keys: int
+    days: int
+
+
+SIZES = (Size("few files", 300, 2), Size("all files", 600, len(DAYS)), Size("many keys", 12_000, len(DAYS)))
+
+
+@dataclass
+class Batch:
+    """What has changed in the source. `late`: keys that only a backfill of `late_day` reads."""
+
+    number: int
+    size: Size
+    counts: dict[str, int] = field(default_factory=dict)
+    keys: set[int] = field(default_factory=set)
+    deleted: list[int] = field(default_factory=list)
+    late_day: str = ""
+
+
+class Source(Orders):
+    """orders(id, day, amount, updated_at): the key is the id, a partition is a day."""
+
+    def __init__(self, folder: Path, index: GlobalIndexSpec, keys: int, random: Random) -> None:
+        super().__init__(folder)
+        self.table = replace(self.table, record_key=("id",), index="hbase", global_index=index)
+        self._random, self._next, self._deleted = random, keys, list[int]()
+        self.sql("drop table orders")
+        self.sql("create table orders(id integer primary key, day text, amount real, updated_at timestamp)")
+        self.sql("create index by_time on orders(updated_at)")
+        began = _BEGAN.isoformat(" ", "microseconds")
+        self.sql(
+            "insert into orders values (?, ?, ?, ?)",
+            ((key, DAYS[key % len(DAYS)], float(key), began) for key in range(keys)),
+        )
+
+    def draw(self, number: int, size: Size, *, is_late: bool) -> Batch:
+        """Of the keys drawn a fifth each is new, moves and is deleted, some come back, and the rest changes."""
+        random, batch = self._random, Batch(number, size)
+        days = random.sample(DAYS, size.days)
+        drawn = self._drawn(days, size.keys)
+        fifth = len(drawn) // 5
+        moved, deleted, changed = drawn[:fifth], drawn[fifth : fifth + fifth // 2], drawn[2 * fifth :]
+        back = random.sample(self._deleted, min(len(self._deleted), fifth // 4))
+        new = [*self._take_new(fifth), *back]
+        times = self._times(number)
+        self._note(batch, "changed", changed, [(amount_of(number, key), next(times), key) for key in changed])
+        self._note(
+            batch, "moved", moved, [(random.choice(days), amount_of(number, key), next(times), key) for key in moved]
+        )
+        self._note(
+            batch, "new", new, [(key, random.choice(days), amount_of(number, key), next(times)) for key in new]
+        )
+        self._note(batch, "deleted", deleted, [(key,) for key in deleted])
+        batch.deleted = deleted
+        self._deleted = [key for key in self._deleted if key not in set(back)] + deleted
+        if is_late:
+            batch.late_day = random.choice(DAYS)
+            late = self._take_new(20)
+            at = _BEGAN.isoformat(" ", "microseconds")
+            self._note(batch, "late", late, [(key, batch.late_day, amount_of(number, key), at) for key in late])
+        return batch
+
+    def rows_into(self, file: Path, keys: Iterable[int] | None = None) -> None:
+        """All rows, or those of some keys, as a Parquet file; some at a time."""
+        where = "" if keys is None else f" where id in ({', '.join(map(str, keys))})"
+        statement = f"select id, day, amount, updated_at from orders{where}"  # noqa: S608  our own numbers
+        with closing(sqlite3.connect(self.database)) as connection, pq.ParquetWriter(file, _SCHEMA) as out:
+            cursor = connection.execute(statement)
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                columns = [pa.array(column, type_) for column, type_ in zip(zip(*rows, strict=True), _SCHEMA.types, strict=True)]
+                out.write_table(pa.table(columns, schema=_SCHEMA))
+
+    def count(self) -> int:
+        with closing(sqlite3.connect(self.database)) as connection:
+            rows: int = connection.execute("select count(*) from orders").fetchone()[0]
+        return rows
+
+    def _drawn(self, days: Sequence[str], count: int) -> list[int]:
+        """Keys that are there now, on these days."""
+        marks = ", ".join("?" * len(days))
+        with closing(sqlite3.connect(self.database)) as connection:
+            rows = connection.execute(f"select id from orders where day in ({marks}) order by id", days)  # noqa: S608
+            keys = [key for (key,) in rows]
+        return self._random.sample(keys, min(count, len(keys) // 2))
+
+    def _take_new(self, count: int) -> list[int]:
+        self._next += count
+        return [*range(self._next - count, self._next)]
+
+    def _note(self, batch: Batch, what: str, keys: Sequence[int], rows: Sequence[tuple[object, ...]]) -> None:
+        if rows:
+            self.sql(_STATEMENTS[what], rows)
+        batch.counts[what] = len(keys)
+        batch.keys.update(keys)
+
+    @staticmethod
+    def _times(number: int) -> Iterator[str]:
+        """Each another one: a job reads the newest of the batch before once more, and no other."""
+        at = _BEGAN + timedelta(minutes=number)
+        while True:
+            at += timedelta(microseconds=1)
+            yield at.isoformat(" ", "microseconds")
+
+
+_INSERT = "insert into orders values (?, ?, ?, ?)"
+_STATEMENTS = {
+    "changed": "update orders set amount = ?, updated_at = ? where id = ?",
+    "moved": "update orders set day = ?, amount = ?, updated_at = ? where id = ?",
+    "deleted": "delete from orders where id = ?",
+    "new": _INSERT,
+    "late": _INSERT,
+}
+
+
+def amount_of(number: int, key: int) -> float:
+    return number + key / 2**30
