@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -34,7 +35,20 @@ class NoGlobalIndex(ValueError):
     """A table is to have its index in HBase, and the spec does not say in which."""
 
 
+class _Asked(NamedTuple):
+    """Which keys, and after which commit: they lie where they lay as long as there is none."""
+
+    uri: str
+    keys: frozenset[str]
+    latest_completion: str
+
+
 class HBaseIndex:
+    """Of one attempt to commit."""
+
+    def __init__(self) -> None:
+        self._located: tuple[_Asked | None, set[FileGroup]] = (None, set())
+
     def write_options(self, table: TableSpec) -> dict[str, str]:
         """New rows go into files of their own: so a commit says which keys it has inserted. Small files are put together by clustering."""
         return options_without_index(table) | {"hoodie.parquet.small.file.limit": "0"}
@@ -88,8 +102,12 @@ class HBaseIndex:
         return newest_files_of(spark, table.uri, self._locate(spark, table, keys))
 
     def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup]:
+        """A batch that is too much for the driver becomes Spark's, and its keys are not asked for again."""
         self._follow(spark, table)
-        return groups_of(client_of(table), keys)
+        asked = _Asked(table.uri, frozenset(keys), Timeline(table.uri).latest_completion())
+        if self._located[0] != asked:
+            self._located = asked, groups_of(client_of(table), keys)
+        return self._located[1]
 
     def _follow(self, spark: SparkSession, table: TableSpec) -> None:
         try:
