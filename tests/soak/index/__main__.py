@@ -17,7 +17,7 @@ from random import Random
 
 from ingestion.spark.contract.spec import GlobalIndexSpec
 from ingestion.spark.session import close_session, open_session
-from tests.services.own_hbase import OwnHBase, own_hbase
+from tests.services.own_hbase import own_hbase
 from tests.soak.index.batches import Played, bootstrap, play, verify
 from tests.soak.index.faults import all_faults, deck
 from tests.soak.index.jobs import Stage

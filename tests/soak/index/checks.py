@@ -41,7 +41,11 @@ def _only_in(name: str, these: DataFrame, others: DataFrame) -> list[str]:
     """A row that is there twice is once too much."""
     only = these.exceptAll(others)
     shown = only.take(_SHOWN)
-    return [f"only in the {name}: {only.count():,} rows, such as {', '.join(str(tuple(row)) for row in shown)}"] if shown else []
+    return (
+        [f"only in the {name}: {only.count():,} rows, such as {', '.join(str(tuple(row)) for row in shown)}"]
+        if shown
+        else []
+    )
 
 
 def require_index(stage: Stage) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from random import Random
 from threading import Event, Thread
 from typing import Any
@@ -18,11 +19,11 @@ from lakehub.setup.machine import scaled
 from tests.services.own_hbase import OwnHBase
 from tests.soak.index.faults import Fault
 from tests.soak.index.source import Source
-from tests.spark.job_processes import died_at, start
+from tests.spark.job_processes import died_at, start, wait_until
 
 _DONE_WITHIN_S = 400
-_PROCESS_S = 20.0
-"""So long a job in a process of its own may take."""
+_PROCESS_S = 8.0
+"""So long a job in a process of its own takes at least."""
 _NO_HBASE = "IndexUnavailable"
 _KINDS = {"replace": "bootstrap"}
 
@@ -56,8 +57,15 @@ class Stage:
         if fault.step:
             died_at(self.source, kind, name, fault.step, **fields)
             return
+        timeline, is_writing = self.source.timeline, self.random.random() < 0.5
+        before = len(timeline.list_names(".hoodie/timeline"))
         process = start(self.source, kind, name, **fields)
-        Event().wait(scaled(self.random.uniform(1, _PROCESS_S)))
+        if is_writing:
+            wait_until(
+                "a commit that begins",
+                lambda: process.poll() is not None or len(timeline.list_names(".hoodie/timeline")) > before,
+            )
+        Event().wait(self.random.uniform(0, 1 if is_writing else _PROCESS_S))
         process.kill()
         process.wait()
 
@@ -67,16 +75,21 @@ class Stage:
         while True:
             asked = client_of(self.source.table).reads
             report = self.source.run(self.spark, kind, name, **fields)
+            self._log(name, report)
             if report.error is None:
                 _require_few_requests(report, client_of(self.source.table).reads - asked)
                 return report
             if _NO_HBASE not in report.error or time.monotonic() > deadline:
                 raise NotAsItMustBe(f"{kind} {name}: {report.error}")
 
+    def _log(self, name: str, report: JobReport) -> None:
+        with (self.source.folder / "jobs.log").open("a") as log:
+            print(f"{datetime.now():%H:%M:%S}", name, report.status, report.error or "", report.phases, file=log)
+
     @contextmanager
     def _harmed(self, fault: Fault) -> Iterator[None]:
         """The part is killed, before or while the job runs, and is started again while it does."""
-        pauses = (0.0 if fault.is_before else self.random.uniform(0, 3), self.random.uniform(0, 12))
+        pauses = (0.0 if fault.is_before else self.random.uniform(0, 3), self.random.uniform(0, 8))
         if fault.is_before:
             self._kill(fault)
         problems: list[BaseException] = []
@@ -92,9 +105,9 @@ class Stage:
     def _kill_and_start(self, fault: Fault, before_s: float, down_s: float, problems: list[BaseException]) -> None:
         try:
             if not fault.is_before:
-                Event().wait(scaled(before_s))
+                Event().wait(before_s)
                 self._kill(fault)
-            Event().wait(scaled(down_s))
+            Event().wait(down_s)
             self.hbase.do("start-one", *fault.part.split())
         except Exception as problem:
             problems.append(problem)

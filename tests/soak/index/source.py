@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -31,7 +32,10 @@ class Size:
     days: int
 
 
-SIZES = (Size("few files", 300, 2), Size("all files", 600, len(DAYS)), Size("many keys", 12_000, len(DAYS)))
+FEW_FILES, ALL_FILES = Size("few files", 300, 2), Size("all files", 600, len(DAYS))
+MANY_KEYS = Size("many keys", 12_000, 5)
+"""More than a driver asks for: Spark's tasks do."""
+SIZES = (FEW_FILES, ALL_FILES, FEW_FILES, MANY_KEYS)
 
 
 @dataclass
@@ -53,50 +57,50 @@ class Source(Orders):
         super().__init__(folder)
         self.table = replace(self.table, record_key=("id",), index="hbase", global_index=index)
         self._random, self._next, self._deleted = random, keys, list[int]()
+        self._days_before, self._keys_before = list[str](), set[int]()
         self.sql("drop table orders")
         self.sql("create table orders(id integer primary key, day text, amount real, updated_at timestamp)")
         self.sql("create index by_time on orders(updated_at)")
-        began = _BEGAN.isoformat(" ", "microseconds")
-        self.sql(
-            "insert into orders values (?, ?, ?, ?)",
-            ((key, DAYS[key % len(DAYS)], float(key), began) for key in range(keys)),
-        )
+        times = _times(_BEGAN)
+        self.sql(_INSERT, ((key, DAYS[key % len(DAYS)], float(key), next(times)) for key in range(keys)))
 
     def draw(self, number: int, size: Size, *, is_late: bool) -> Batch:
-        """Of the keys drawn a fifth each is new, moves and is deleted, some come back, and the rest changes."""
+        """Of the keys drawn a fifth moves, a tenth is deleted, and most change; as many as moved are new, and some come back."""
         random, batch = self._random, Batch(number, size)
-        days = random.sample(DAYS, size.days)
+        days = self._days(size.days)
         drawn = self._drawn(days, size.keys)
         fifth = len(drawn) // 5
         moved, deleted, changed = drawn[:fifth], drawn[fifth : fifth + fifth // 2], drawn[2 * fifth :]
         back = random.sample(self._deleted, min(len(self._deleted), fifth // 4))
         new = [*self._take_new(fifth), *back]
-        times = self._times(number)
+        times = _times(_BEGAN + timedelta(minutes=number))
         self._note(batch, "changed", changed, [(amount_of(number, key), next(times), key) for key in changed])
         self._note(
             batch, "moved", moved, [(random.choice(days), amount_of(number, key), next(times), key) for key in moved]
         )
-        self._note(
-            batch, "new", new, [(key, random.choice(days), amount_of(number, key), next(times)) for key in new]
-        )
+        self._note(batch, "new", new, [(key, random.choice(days), amount_of(number, key), next(times)) for key in new])
         self._note(batch, "deleted", deleted, [(key,) for key in deleted])
         batch.deleted = deleted
-        self._deleted = [key for key in self._deleted if key not in set(back)] + deleted
+        self._deleted = [key for key in self._deleted if key not in batch.keys] + deleted
         if is_late:
             batch.late_day = random.choice(DAYS)
             late = self._take_new(20)
-            at = _BEGAN.isoformat(" ", "microseconds")
+            at = _text(_BEGAN)
             self._note(batch, "late", late, [(key, batch.late_day, amount_of(number, key), at) for key in late])
+        self._keys_before = batch.keys
         return batch
 
     def rows_into(self, file: Path, keys: Iterable[int] | None = None) -> None:
         """All rows, or those of some keys, as a Parquet file; some at a time."""
         where = "" if keys is None else f" where id in ({', '.join(map(str, keys))})"
-        statement = f"select id, day, amount, updated_at from orders{where}"  # noqa: S608  our own numbers
+        statement = f"select id, day, amount, updated_at from orders{where}"
         with closing(sqlite3.connect(self.database)) as connection, pq.ParquetWriter(file, _SCHEMA) as out:
             cursor = connection.execute(statement)
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-                columns = [pa.array(column, type_) for column, type_ in zip(zip(*rows, strict=True), _SCHEMA.types, strict=True)]
+                columns = [
+                    pa.array(column, type_)
+                    for column, type_ in zip(zip(*rows, strict=True), _SCHEMA.types, strict=True)
+                ]
                 out.write_table(pa.table(columns, schema=_SCHEMA))
 
     def count(self) -> int:
@@ -104,13 +108,24 @@ class Source(Orders):
             rows: int = connection.execute("select count(*) from orders").fetchone()[0]
         return rows
 
+    def _days(self, count: int) -> list[str]:
+        """Some that the batch before had, too: so its keys come again."""
+        before = self._random.sample(self._days_before, min(len(self._days_before), -(-count // 2)))
+        others = [day for day in DAYS if day not in before]
+        self._days_before = before + self._random.sample(others, count - len(before))
+        return self._days_before
+
     def _drawn(self, days: Sequence[str], count: int) -> list[int]:
-        """Keys that are there now, on these days."""
+        """Keys that are there now on these days; a third of them those of the batch before, where it has so many."""
         marks = ", ".join("?" * len(days))
         with closing(sqlite3.connect(self.database)) as connection:
-            rows = connection.execute(f"select id from orders where day in ({marks}) order by id", days)  # noqa: S608
+            rows = connection.execute(f"select id from orders where day in ({marks}) order by id", days)
             keys = [key for (key,) in rows]
-        return self._random.sample(keys, min(count, len(keys) // 2))
+        again = [key for key in keys if key in self._keys_before]
+        again = self._random.sample(again, min(count // 3, len(again)))
+        others = self._random.sample(keys, min(count, len(keys) // 2))
+        drawn = list(dict.fromkeys(again + others))[:count]
+        return self._random.sample(drawn, len(drawn))
 
     def _take_new(self, count: int) -> list[int]:
         self._next += count
@@ -122,13 +137,15 @@ class Source(Orders):
         batch.counts[what] = len(keys)
         batch.keys.update(keys)
 
-    @staticmethod
-    def _times(number: int) -> Iterator[str]:
-        """Each another one: a job reads the newest of the batch before once more, and no other."""
-        at = _BEGAN + timedelta(minutes=number)
-        while True:
-            at += timedelta(microseconds=1)
-            yield at.isoformat(" ", "microseconds")
+
+def _times(after: datetime) -> Iterator[str]:
+    """Each another one: a job reads the newest of the batch before once more, and no other."""
+    for count in itertools.count(1):
+        yield _text(after + timedelta(microseconds=count))
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(" ", "microseconds")
 
 
 _INSERT = "insert into orders values (?, ?, ?, ?)"
