@@ -8,11 +8,11 @@ import sys
 
 from tests.soak.breaking import Break, play_broken
 
-_FEW = ("--keys", "5000", "--batches", "4")
+_FEW = ("--seed", "100", "--keys", "5000", "--batches", "5")
 _WRITES_INDEX = """
         from ingestion.index.entries import Entry
         from ingestion.spark.indexes.hbase import client_of
-        new = {status.getPartitionPath(): status.getFileId() for status in written if status.getStat().getPrevCommit() == "null"}
+        new = {status.getPartitionPath(): status.getFileId() for status in written if status.getStat().getNumInserts()}
         entries = {each.key: Entry(each.partition, new[each.partition], instant) for each in placed if each.partition in new and not each.file_id}
         client_of(table).put(entries, at_ms=int(__import__("time").time() * 1000))
 """
@@ -23,7 +23,7 @@ BREAKS = (
         "ingestion/spark/global_index/following.py",
         "    if known == completions:",
         "    if known:",
-        ("--seed", "71", *_FEW),
+        (*_FEW, "--faults", "incremental dies at ingestion.before_write"),
         r"only in the lake: |the index has [\d,]+ entries of",
     ),
     Break(
@@ -31,7 +31,7 @@ BREAKS = (
         "ingestion/spark/file_groups/direct_write.py",
         _DIES,
         f"{_WRITES_INDEX.strip(chr(10))}\n{_DIES}",
-        ("--seed", "72", *_FEW, "--faults", "incremental dies at ingestion.inside_commit"),
+        (*_FEW, "--faults", "incremental dies at ingestion.inside_commit"),
         r"only in the lake: ",
     ),
 )

@@ -18,7 +18,7 @@ def require_rows(stage: Stage, keys: Collection[int] | None = None) -> int:
     spark, file = stage.spark, stage.source.folder / "source.parquet"
     stage.source.rows_into(file, keys)
     lake = read(spark, stage.source.table.uri)
-    rows = lake.count()
+    rows: int = lake.count()
     wanted = stage.source.count()
     if keys is not None:
         named = spark.createDataFrame([(key,) for key in keys], "id long")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from random import Random
 from threading import Event, Thread
 from typing import Any
@@ -84,7 +84,7 @@ class Stage:
 
     def _log(self, name: str, report: JobReport) -> None:
         with (self.source.folder / "jobs.log").open("a") as log:
-            print(f"{datetime.now():%H:%M:%S}", name, report.status, report.error or "", report.phases, file=log)
+            print(f"{datetime.now(UTC):%H:%M:%S}", name, report.status, report.error or "", report.phases, file=log)
 
     @contextmanager
     def _harmed(self, fault: Fault) -> Iterator[None]:

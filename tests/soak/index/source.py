@@ -25,22 +25,24 @@ _SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("amount", pa.flo
 
 @dataclass(frozen=True)
 class Size:
-    """How many keys a batch has, and in how many of the days they lie; few keys in few files are written without a Spark job."""
+    """How many keys a batch has, and in how many of the days they lie; those in few files are written without a Spark job."""
 
     name: str
     keys: int
     days: int
 
 
+FEW_KEYS = Size("few keys", 12, len(DAYS))
+"""Most alone in their file: what the index says wrongly of one is not made good by a look into the files of the others."""
 FEW_FILES, ALL_FILES = Size("few files", 300, 2), Size("all files", 600, len(DAYS))
 MANY_KEYS = Size("many keys", 12_000, 5)
 """More than a driver asks for: Spark's tasks do."""
-SIZES = (FEW_FILES, ALL_FILES, FEW_FILES, MANY_KEYS)
+SIZES = (FEW_KEYS, FEW_FILES, ALL_FILES, FEW_KEYS, MANY_KEYS)
 
 
 @dataclass
 class Batch:
-    """What has changed in the source. `late`: keys that only a backfill of `late_day` reads."""
+    """What has changed in the source. `late_day`: a backfill of it reads what was added behind the watermark."""
 
     number: int
     size: Size
