@@ -122,6 +122,24 @@ def test_requests_follow_the_batch(spark: SparkSession, orders: Orders) -> None:
     assert orders.rows(spark) == [row for row in orders.source_rows() if row[0] not in (3, 4)]
 
 
+def test_a_batch_that_turns_out_to_be_sparks_asks_for_its_keys_once(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few keys, in more files than the driver writes anew; a key that moves before it comes again."""
+    monkeypatch.setattr(small_batches, "MAX_FILES", 2)
+    orders.fill(40, days=4)
+    orders.run(spark, "bootstrap", "b")
+    orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id < 12")
+    orders.add((40, "2026-11-01", 1.0, LATER))
+    report = orders.run(spark, "incremental", "i")
+    assert (report.written.inserts, report.written.updates, counted(orders)[0]) == (1, 12, 13)
+    orders.sql(f"update orders set day = '2026-11-02', updated_at = '{LATEST}' where id < 4")
+    report = orders.run(spark, "incremental", "j")
+    assert counted(orders)[0] == 13 + report.counts.read
+    assert orders.rows(spark) == orders.source_rows()
+    assert entries(spark, orders) == places(spark, orders)
+
+
 def test_many_keys_are_asked_for_by_sparks_tasks(
     spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, nullcontext, suppress
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.index.client import IndexClient, IndexTableMissing
+from ingestion.index.entries import Entry
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import MAX_NAMED_KEYS, BatchKeys
@@ -40,11 +42,20 @@ class NoGlobalIndex(ValueError):
     """A table is to have its index in HBase, and the spec does not say in which."""
 
 
+class _Asked(NamedTuple):
+    """Which keys, and after which commit: they lie where they lay as long as there is none."""
+
+    uri: str
+    keys: frozenset[str]
+    latest_completion: str
+
+
 class HBaseIndex:
-    """`_named`, `_located`: the keys with an entry among those that were looked up last."""
+    """Of one attempt to commit. `_asked`, `_named`: what was asked for last by name, and the entries of it; `_located`: those that Spark has asked for last."""
 
     def __init__(self) -> None:
-        self._named: set[str] = set()
+        self._asked: _Asked | None = None
+        self._named: dict[str, Entry] = {}
         self._located: DataFrame | None = None
 
     def write_options(self, table: TableSpec) -> dict[str, str]:
@@ -88,7 +99,8 @@ class HBaseIndex:
             groups = self._locate(spark, table, batch.named)
         else:
             self._follow(spark, table)
-            self._named, self._located = set(), locate_batch(spark, _spec_of(table), table, batch)
+            self._asked, self._named = None, {}
+            self._located = locate_batch(spark, _spec_of(table), table, batch)
             if self._located is None:
                 return batch.in_partitions(rows)
             groups = groups_in(self._located)
@@ -104,16 +116,19 @@ class HBaseIndex:
         return newest_files_of(spark, table.uri, self._locate(spark, table, keys))
 
     def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup]:
+        """A batch that is too much for the driver becomes Spark's, and its keys are not asked for again."""
+        asked = _Asked(table.uri, frozenset(keys), Timeline(table.uri).latest_completion())
         self._follow(spark, table)
-        entries = client_of(table).get(keys)
-        self._named, self._located = set(entries), None
-        return {FileGroup(entry.partition, entry.file_id) for entry in entries.values()}
+        if self._asked != asked:
+            self._asked, self._named, self._located = asked, client_of(table).get(keys), None
+        return {FileGroup(entry.partition, entry.file_id) for entry in self._named.values()}
 
     def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
         """An entry that leads to a file without its key is wrong, or of a row that is gone. Which of both the whole table says, and the entry is put right."""
         suspects = self._suspects(new_keys)
         if not suspects:
             return 0
+        self._asked = None
         logger.warning("The index of %s led to files without the key for %d keys or more", table.name, len(suspects))
         if len(suspects) > MAX_NAMED_KEYS:
             self.rebuild(spark, table)
@@ -126,11 +141,11 @@ class HBaseIndex:
     def _suspects(self, new_keys: Collection[str] | DataFrame) -> set[str]:
         """Keys with an entry, and without a row where it leads: one more than MAX_NAMED_KEYS at most."""
         if self._located is None and not isinstance(new_keys, DataFrame):
-            return self._named.intersection(new_keys)
+            return self._named.keys() & set(new_keys)
         if not isinstance(new_keys, DataFrame):
             raise TypeError("The keys were looked up by Spark: those without a row are to come as a frame.")
         if self._located is None:
-            return self._named.intersection(row.key for row in new_keys.collect()) if self._named else set()
+            return self._named.keys() & {row.key for row in new_keys.collect()} if self._named else set()
         rows = new_keys.join(self._located.select("key"), "key").limit(MAX_NAMED_KEYS + 1).collect()
         return {row.key for row in rows}
 

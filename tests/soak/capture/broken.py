@@ -1,36 +1,13 @@
-"""`python -m tests.soak.capture.broken`: do the fault rounds fail where a line of the product is broken? Each is broken in a copy of this tree; ends with 1 where its rounds hold."""
+"""`python -m tests.soak.capture.broken`: do the fault rounds fail where a line of the product is broken? Ends with 1 where they hold."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from lakehub.setup.artifacts import PROJECT_ROOT
+from tests.soak.breaking import Break, play_broken
 from tests.soak.capture.stand import CHANGELOGS
-
-_LINKED = (".venv", ".cache")
-"""Of the tree, and not in git."""
-
-
-@dataclass(frozen=True)
-class Break:
-    """`line` of `file`, which has it once, becomes `broken`. `rounds`: the arguments that show it. `finding`: a pattern of what the rounds say then."""
-
-    name: str
-    file: str
-    line: str
-    broken: str
-    rounds: tuple[str, ...]
-    finding: str
-
 
 _TAKES_ROW = "            if number >= transaction.taken[topic]:"
 _RECEIVES_MESSAGE = "                received[own].append(Received(each, place.sequence(each.partition, each.offset)))"
@@ -123,65 +100,8 @@ def main() -> int:
     parser.add_argument("--changelog", choices=CHANGELOGS, default="segments")
     parser.add_argument("--only", default="", help="a pattern: only lines whose names match it")
     options = parser.parse_args()
-    held = 0
     chosen = [each for each in BREAKS if re.search(options.only, each.name)]
-    for each in chosen:
-        require_line(PROJECT_ROOT / each.file, each)
-    for each in chosen:
-        problem = _problem(each, options.changelog)
-        held += bool(problem)
-        print(f"{'HELD' if problem else 'failed, as it must'}  {each.name}{problem}", flush=True)
-    return 1 if held else 0
-
-
-def _problem(broken: Break, changelog: str) -> str:
-    """Empty: the rounds found it."""
-    folder = Path(tempfile.mkdtemp(prefix="lakehub-broken-"))
-    scratch = folder / "tmp"
-    scratch.mkdir()
-    # MariaDB runs as a user of its own, with temporary files.
-    folder.chmod(0o755)
-    scratch.chmod(0o1777)
-    _copy_tree(folder)
-    _break_line(folder / broken.file, broken)
-    command = [sys.executable, "-m", "tests.soak.capture", "--changelog", changelog, "--fail-fast", *broken.rounds]
-    env = os.environ | {"TMPDIR": str(scratch)}
-    played = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    finding = re.search(rf".*(?:{broken.finding}).*", played.stdout)
-    if played.returncode != 1 or finding is None:
-        (folder / "output").write_text(played.stdout + played.stderr)
-        return f": ended with {played.returncode}, and not by {broken.finding!r}: {folder}/output"
-    print(f"  {finding[0].strip()[:300]}", flush=True)
-    shutil.rmtree(folder)
-    return ""
-
-
-def _copy_tree(folder: Path) -> None:
-    """With what is changed and not committed yet."""
-    for name in _files():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(PROJECT_ROOT / name, target)
-    for name in _LINKED:
-        (folder / name).symlink_to((PROJECT_ROOT / name).resolve())
-
-
-def _files() -> Sequence[str]:
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=True).stdout
-    return [name for name in listed.split("\0") if name and (PROJECT_ROOT / name).is_file()]
-
-
-def require_line(file: Path, broken: Break) -> None:
-    """Once, so that nothing else is broken. Raises SystemExit."""
-    times = file.read_text().splitlines().count(broken.line)
-    if times != 1:
-        raise SystemExit(f"{broken.file} has this line {times} times, and not once: {broken.line.strip()}")
-
-
-def _break_line(file: Path, broken: Break) -> None:
-    lines = [broken.broken if line == broken.line else line for line in file.read_text().splitlines()]
-    file.write_text("\n".join([*lines, ""]))
+    return play_broken(chosen, ("tests.soak.capture", "--changelog", options.changelog, "--fail-fast"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,121 @@
+"""Jobs of a batch: run in this process, or in one that dies, and again until they are done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from threading import Event, Thread
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.indexes.hbase import client_of
+from lakehub.setup.machine import scaled
+from tests.services.own_hbase import OwnHBase
+from tests.soak.index.faults import Fault
+from tests.soak.index.source import Source
+from tests.spark.job_processes import died_at, start, wait_until
+
+_DONE_WITHIN_S = 400
+_PROCESS_S = 8.0
+"""So long a job in a process of its own takes at least."""
+_NO_HBASE = "IndexUnavailable"
+_KINDS = {"replace": "bootstrap"}
+
+
+class NotAsItMustBe(AssertionError):
+    """What the soak is there to find."""
+
+
+@dataclass
+class Stage:
+    spark: SparkSession
+    hbase: OwnHBase
+    source: Source
+    random: Random
+
+    def run(self, job: str, name: str, fault: Fault | None, **fields: Any) -> JobReport:
+        """Until it is done, whatever happens to it."""
+        if job == "replace":
+            fields["replace"] = True
+        kind, attempt = _KINDS.get(job, job), name
+        if fault is not None and fault.part:
+            with self._harmed(fault):
+                return self._run_until_done(kind, name, **fields)
+        if fault is not None:
+            self._die(kind, name, fault, **fields)
+            # The same run is started again, or the next one does what it has left.
+            attempt = self.random.choice((name, f"{name}-next"))
+        return self._run_until_done(kind, attempt, **fields)
+
+    def _die(self, kind: str, name: str, fault: Fault, **fields: Any) -> None:
+        if fault.step:
+            died_at(self.source, kind, name, fault.step, **fields)
+            return
+        timeline, is_writing = self.source.timeline, self.random.random() < 0.5
+        before = len(timeline.list_names(".hoodie/timeline"))
+        process = start(self.source, kind, name, **fields)
+        if is_writing:
+            wait_until(
+                "a commit that begins",
+                lambda: process.poll() is not None or len(timeline.list_names(".hoodie/timeline")) > before,
+            )
+        Event().wait(self.random.uniform(0, 1 if is_writing else _PROCESS_S))
+        process.kill()
+        process.wait()
+
+    def _run_until_done(self, kind: str, name: str, **fields: Any) -> JobReport:
+        """A job that fails since HBase does not answer is run again."""
+        deadline = time.monotonic() + scaled(_DONE_WITHIN_S)
+        while True:
+            asked = client_of(self.source.table).reads
+            report = self.source.run(self.spark, kind, name, **fields)
+            self._log(name, report)
+            if report.error is None:
+                _require_few_requests(report, client_of(self.source.table).reads - asked)
+                return report
+            if _NO_HBASE not in report.error or time.monotonic() > deadline:
+                raise NotAsItMustBe(f"{kind} {name}: {report.error}")
+
+    def _log(self, name: str, report: JobReport) -> None:
+        with (self.source.folder / "jobs.log").open("a") as log:
+            print(f"{datetime.now(UTC):%H:%M:%S}", name, report.status, report.error or "", report.phases, file=log)
+
+    @contextmanager
+    def _harmed(self, fault: Fault) -> Iterator[None]:
+        """The part is killed, before or while the job runs, and is started again while it does."""
+        pauses = (0.0 if fault.is_before else self.random.uniform(0, 3), self.random.uniform(0, 8))
+        if fault.is_before:
+            self._kill(fault)
+        problems: list[BaseException] = []
+        thread = Thread(target=self._kill_and_start, args=(fault, *pauses, problems))
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
+        if problems:
+            raise problems[0]
+
+    def _kill_and_start(self, fault: Fault, before_s: float, down_s: float, problems: list[BaseException]) -> None:
+        try:
+            if not fault.is_before:
+                Event().wait(before_s)
+                self._kill(fault)
+            Event().wait(down_s)
+            self.hbase.do("start-one", *fault.part.split())
+        except Exception as problem:
+            problems.append(problem)
+
+    def _kill(self, fault: Fault) -> None:
+        self.hbase.do("kill", *fault.part.split())
+
+
+def _require_few_requests(report: JobReport, asked: int) -> None:
+    if asked > report.counts.read:
+        raise NotAsItMustBe(f"{report.run_id} has read {report.counts.read} rows and asked for {asked} keys")
