@@ -23,9 +23,9 @@ from lakehub.kernel import failpoint
 from tests.spark.order_shop import Orders
 from tests.spark.test_global_index import LATER, LATEST, entries, places
 
-LONG = "ü" * 20_000
-"""40,000 bytes: more than a row of HBase has."""
-TEXTS = ("plain", LONG, LONG + "x", "a\0b", "\0", "a,b:c", "id:1,day:2", "für 日本", "\x7f", "__null__", "%41", " ")
+LONG = "ü" * 15_000
+"""30,000 bytes, the most that a record key has."""
+TEXTS = ("plain", LONG, LONG[1:] + "x", "a\0b", "\0", "a,b:c", "id:1,day:2", "für 日本", "\x7f", "__null__", "%41", " ")
 
 
 @pytest.fixture
@@ -53,30 +53,30 @@ def has_index_table(orders: Orders) -> bool:
         return index_of(orders).table.encode() in connection.tables()
 
 
-@pytest.fixture(params=[0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How small batches are judged and written, and who asks for their keys."""
-    monkeypatch.setattr(small_batches, "MAX_ROWS", request.param)
-    if not request.param:
-        monkeypatch.setattr(batch_keys, "MAX_NAMED_KEYS", 0)
-
-
 @pytest.mark.parametrize(
-    ("type_", "values"),
+    ("type_", "values", "most_direct"),
     [
-        ("text", TEXTS),
-        ("integer", (-(2**63), -1, 0, 2**63 - 1)),
-        ("numeric(20, 0)", (-(10**18), 0, 10**19)),
-        ("numeric(10, 2)", (-1.5, 0, 0.1)),
-        ("real", (-1.5, 0.0, 0.1, 1e300)),
-        ("date", ("1969-12-31", "2026-11-16")),
-        ("timestamp", ("1969-12-31 23:59:59.999999", "2026-11-16 08:00:00")),
+        ("text", TEXTS, small_batches.MAX_ROWS),
+        ("text", TEXTS, 0),
+        ("integer", (-(2**63), -1, 0, 2**63 - 1), 0),
+        ("numeric(20, 0)", (-(10**18), 0, 9 * 10**18), small_batches.MAX_ROWS),
+        ("numeric(10, 2)", (-1.5, 0, 0.1), small_batches.MAX_ROWS),
+        ("real", (-1.5, 0.0, 0.1, 1e300), 0),
+        ("date", ("1969-12-31", "2026-11-16"), 0),
+        ("timestamp", ("1969-12-31 23:59:59.999999", "2026-11-16 08:00:00"), small_batches.MAX_ROWS),
     ],
 )
 def test_a_key_of_each_type_is_there_once(
-    spark: SparkSession, orders: Orders, way: None, type_: str, values: tuple[object, ...]
+    spark: SparkSession,
+    orders: Orders,
+    monkeypatch: pytest.MonkeyPatch,
+    type_: str,
+    values: tuple[object, ...],
+    most_direct: int,
 ) -> None:
-    """It is found where it was loaded, and where it was inserted since; one that moves is moved."""
+    """It is found where it was loaded, and where it was inserted since; one that moves is moved. `most_direct`: rows for which no Spark job is run."""
+    monkeypatch.setattr(small_batches, "MAX_ROWS", most_direct)
+    monkeypatch.setattr(batch_keys, "MAX_NAMED_KEYS", batch_keys.MAX_NAMED_KEYS if most_direct else 0)
     orders.sql("drop table orders")
     orders.sql(f"create table orders(id {type_}, day text, amount real, updated_at timestamp)")
     first, *others = values
@@ -93,15 +93,16 @@ def test_a_key_of_each_type_is_there_once(
     assert entries(spark, orders) == places(spark, orders)
 
 
-def test_a_key_without_a_byte_is_refused_and_no_other(spark: SparkSession, orders: Orders) -> None:
+def test_a_key_without_a_byte_is_rejected_and_so_is_one_of_40_000(spark: SparkSession, orders: Orders) -> None:
+    """With a load and with a batch, and no other row."""
     orders.sql("drop table orders")
     orders.sql("create table orders(id text, day text, amount real, updated_at timestamp)")
-    orders.add(("a", "2026-11-01", 1.0, LATER))
-    assert orders.run(spark, "bootstrap", "b").error is None
-    orders.add(("", "2026-11-01", 1.0, LATEST), ("b", "2026-11-01", 1.0, LATEST))
-    report = orders.run(spark, "incremental", "i")
-    assert (report.counts.applied, report.counts.errors) == (1, 1)
-    assert orders.rows(spark, "id") == [("a",), ("b",)]
+    for run, kind, at in (("b", "bootstrap", LATER), ("i", "incremental", LATEST)):
+        orders.add(*((key, "2026-11-01", 1.0, at) for key in ("", "ü" * 20_000, f"key {run}")))
+        report = orders.run(spark, kind, run)
+        assert (report.error, report.counts.applied, report.counts.errors) == (None, 1, 2)
+    assert orders.rows(spark, "id") == [("key b",), ("key i",)]
+    assert entries(spark, orders) == places(spark, orders)
 
 
 def test_a_table_of_somebody_else_is_left_as_it_is(spark: SparkSession, orders: Orders) -> None:
