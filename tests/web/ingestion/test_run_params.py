@@ -43,7 +43,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("verify_index", {"sampled": 0}, "`sampled` is 0: give a number above 0"),
     ("verify_index", {"sampled": "1%"}, "`sampled` is '1%': give a number above 0"),
     ("verify_index", {"repairs": "no"}, "`repairs` is 'no': give true or false"),
-    ("verify_index", {"repairs": True}, "The index `simple` of `flights` is not put right key by key. Verify it"),
+    (
+        "verify_index",
+        {"repairs": True},
+        "The index of `flights` is not `hbase`, the only one that is put right key by key. Verify it",
+    ),
     ("rebuild_index", {"repairs": True}, "A job of the kind `rebuild_index` has no parameter `repairs`"),
     ("bootstrap", {"replace": "x" * 10_000}, "`replace` is 'xxx"),
 ]
