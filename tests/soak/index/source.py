@@ -89,7 +89,7 @@ class Source(Orders):
             late = self._take_new(20)
             at = _text(_BEGAN)
             self._note(batch, "late", late, [(key, batch.late_day, amount_of(number, key), at) for key in late])
-        self._keys_before = batch.keys
+        self._keys_before = {*moved, *new}
         return batch
 
     def rows_into(self, file: Path, keys: Iterable[int] | None = None) -> None:
@@ -118,7 +118,7 @@ class Source(Orders):
         return self._days_before
 
     def _drawn(self, days: Sequence[str], count: int) -> list[int]:
-        """Keys that are there now on these days; a third of them those of the batch before, where it has so many."""
+        """Keys that are there now on these days; a third of them those that are new, or elsewhere, since the batch before, where there are so many."""
         marks = ", ".join("?" * len(days))
         with closing(sqlite3.connect(self.database)) as connection:
             rows = connection.execute(f"select id from orders where day in ({marks}) order by id", days)
