@@ -1,4 +1,4 @@
-"""HBase's own ImportTsv, which makes HFiles by MapReduce: here by Hadoop's local runner, in one JVM. All its jars are those of Spark and of our client of HBase."""
+"""HBase's own ImportTsv, which makes HFiles by a job of Hadoop: here by its local runner, in one JVM. All its jars are those of Spark and of our client of HBase."""
 
 from __future__ import annotations
 
