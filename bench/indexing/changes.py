@@ -159,15 +159,15 @@ def tell(report: Report, table: int, measured: Mapping[str, Changes]) -> None:
     lines, phases = [], []
     for name, changes in measured.items():
         for kind, each in changes.kinds.items():
-            upsert, look_up = each.upsert, each.look_up
-            asked = f"{look_up.asked_s:.2f}" if each.phases else "-"
+            upsert, asking = each.upsert, each.look_up
+            asked = f"{asking.asked_s:.2f}" if each.phases else "-"
             lines.append(
                 [
                     name,
                     str(kind),
                     asked,
-                    f"{look_up.cost.seconds:.2f}",
-                    _mb(look_up.cost.read),
+                    f"{asking.cost.seconds:.2f}",
+                    _mb(asking.cost.read),
                     f"{upsert.seconds:.2f}",
                     _mb(upsert.read),
                     _mb(upsert.written),
@@ -177,7 +177,7 @@ def tell(report: Report, table: int, measured: Mapping[str, Changes]) -> None:
             if each.phases:
                 phases.append([name, str(kind), *(f"{each.phases.get(phase, 0):.2f}" for phase in _PHASES)])
             slug = f"{table}_{slug_of(name)}_{slug_of(str(kind))}"
-            report.figure(f"{slug}_look_up_s", look_up.cost.seconds)
+            report.figure(f"{slug}_look_up_s", asking.cost.seconds)
             report.figure(f"{slug}_s", upsert.seconds)
             report.figure(f"{slug}_read_mb", upsert.read / 1e6)
             report.figure(f"{slug}_peak_mb", upsert.peak / 1e6)

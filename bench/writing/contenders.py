@@ -77,8 +77,8 @@ class Lakehub:
         source = SourceSpec("sql", f"env:{_SOURCE_URL}", "orders", cursor_column="changed_at")
         spec = JobSpec(run_id=f"run-{number}", kind="incremental", table=self.table(folder), source=source)
         report = execute(spec, spark=spark, secrets={_SOURCE_URL: f"sqlite:///{folder / 'shop.db'}"})
-        if report.status != SUCCEEDED:
-            raise AssertionError(f"{self.name}: {report.status}: {report.error}")
+        if report.status != SUCCEEDED or report.has_more:
+            raise AssertionError(f"{self.name}: {report.status}: {report.error or 'not all was read'}")
         return report.phases
 
     def table(self, folder: Path) -> TableSpec:
