@@ -41,7 +41,7 @@ def note_corrected(copy: DatasetCopy, keys: int, instant: str, *, now: datetime)
     if not keys:
         return
     message = (
-        f"Commit {instant}: the index had {keys:,} keys of the batch in files that do not hold them. They were looked up in the whole table, and their entries put right; "
+        f"Commit {instant}: the index had {_keys(keys)} of the batch in files that do not hold them. They were looked up in the whole table, and their entries put right; "
         f"no row was written twice. Others may be wrong, too. {_REPAIR}"
     )
     detail = {"commit": instant, "corrected": keys}
@@ -60,9 +60,13 @@ def index_sentence(output: Mapping[str, Any]) -> str:
 
 def _key_counts(problems: Mapping[str, int]) -> list[str]:
     named = (*_WORDS.items(), ("without_row", _WITHOUT_ROW))
-    return [f"{problems[name]:,} keys that {words}" for name, words in named if problems.get(name)]
+    return [f"{_keys(problems[name])} that {words}" for name, words in named if problems.get(name)]
 
 
 def _share(output: Mapping[str, Any]) -> float:
     """Of the keys that were compared."""
     return float(output.get("share", 1.0))
+
+
+def _keys(count: int) -> str:
+    return f"{count:,} key{'' if count == 1 else 's'}"

@@ -64,7 +64,7 @@ def test_entries_without_a_row_alone_are_no_finding(copy: DatasetCopy) -> None:
 def test_a_look_at_a_sample_raises_the_finding_and_only_one_at_all_keys_clears_it(copy: DatasetCopy) -> None:
     look(copy, {"share": 0.01, "index": "hbase"}, misplaced=1)
     message = Finding.objects.get(cleared_at=None).detail["message"]
-    assert "was compared with 30,000 rows (1% of the keys): 1 keys that the index has in another place" in message
+    assert "was compared with 30,000 rows (1% of the keys): 1 key that the index has in another place" in message
     assert message.endswith("Verify the index with `repairs`, which puts these entries right, or rebuild it.")
     look(copy, {"share": 0.01, "index": "hbase"})
     assert Finding.objects.filter(kind="index_wrong", cleared_at=None).exists()
@@ -72,7 +72,7 @@ def test_a_look_at_a_sample_raises_the_finding_and_only_one_at_all_keys_clears_i
     assert not Finding.objects.filter(kind="index_wrong", cleared_at=None).exists()
     sentence = index_sentence(run.report["output"])
     assert sentence.endswith(
-        "and is right. Before that, entries were put right: 1 keys that the index has in another place than the table."
+        "and is right. Before that, entries were put right: 1 key that the index has in another place than the table."
     )
 
 
