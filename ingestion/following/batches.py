@@ -82,7 +82,8 @@ def _run_in_place(
             report = _launch(run, worker, lease, allowance)
         # Whatever the report says: the timeline is true.
         commits.record_new_commits(run.copy, now=worker.clock())
-        note_use(run.copy, report.index_use, now=worker.clock())
+        if report.index_use is not None:
+            note_use(run.copy, report.index_use, now=worker.clock())
         if run.regardless_by and report.status != FAILED:
             # What somebody answers for is this batch, and not all that come after it; the audit log keeps who it was.
             JobRun.objects.filter(pk=run.pk).update(regardless_by="", regardless_why="")

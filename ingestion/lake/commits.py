@@ -174,7 +174,8 @@ def _raise_findings(
         )
     if skipped := lake_commit.run.get("log_move", {}).get("skipped"):
         note_skipped(copy, skipped, commit.instant, now=now)
-    note_corrected(copy, lake_commit.run.get("corrected_entries", 0), commit.instant, now=now)
+    if corrected := lake_commit.run.get("corrected_entries"):
+        note_corrected(copy, corrected, commit.instant, now=now)
     _judge_cursors(copy, lake_commit.run, at, now)
     _judge_index_limitation(copy, lake_commit.run.get("index_limitation"), at, now)
     _judge_schema(copy, lake_commit, at, now)

@@ -188,7 +188,8 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
     now = worker.clock()
     try:
         commits.record_new_commits(run.copy, now=now)
-        note_use(run.copy, report.index_use, now=now)
+        if report.index_use is not None:
+            note_use(run.copy, report.index_use, now=now)
     except Exception as problem:
         report = _failed_report(run, problem, "has ended, but the table's timeline cannot be read")
     state = job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())

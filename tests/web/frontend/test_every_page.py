@@ -82,7 +82,7 @@ MOST_QUERIES = {
     "/": 52,
     "/datasets": 13,
     "/datasets/flights": 31,
-    "/datasets/flights/settings": 21,
+    "/datasets/flights/settings": 23,
     "/datasets/flights/tests/{test}": 25,
     "/incidents": 14,
     "/incidents/{incident}": 30,
