@@ -369,7 +369,7 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
         raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
     check_source(dataset, kind)
     check_rereading(dataset, kind, params)
-    check_repairs(dataset, params)
+    check_repairs(copy, params)
     if kind in READING_KINDS and dataset.feed.paused:
         raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
     is_of_partitions = kind == JobKind.BACKFILL and not params.get("keys")

@@ -16,7 +16,7 @@ from ingestion.domain.schema import UnknownColumn
 from ingestion.index.client import IndexUnavailable
 from ingestion.sources import SourceError
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
-from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, INDEX_KINDS, READ_ONLY_KINDS
+from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, KEYLESS_KINDS, READ_ONLY_KINDS
 from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
@@ -78,7 +78,7 @@ def _executed(job: Job) -> JobReport:
                 fence.clean_up_after_killed_writer(
                     spark, spec.table.uri, wait_s=spec.lock_wait_s, beside=spec.table.uris_beside
                 )
-                if spec.kind not in INDEX_KINDS:
+                if spec.kind not in KEYLESS_KINDS:
                     index: Index = INDEXES.get(spec.table.index)()
                     index.prepare(spark, spec.table)
             return JOBS.get(spec.kind)(job)

@@ -24,6 +24,7 @@ from ingestion.spark.indexes import hbase
 from ingestion.spark.indexes.hbase import HBaseIndex, client_of
 from ingestion.spark.loading import small_batches
 from ingestion.spark.tables.hudi import read_table
+from lakehub.kernel import failpoint
 from tests.spark.job_processes import died_at
 from tests.spark.order_shop import Orders
 
@@ -257,10 +258,10 @@ def test_a_job_that_is_killed_at_every_step_loses_and_doubles_no_key(spark: Spar
     died_at(orders, "bootstrap", "b", "index.before_load")
     assert orders.run(spark, "bootstrap", "b").error is None
     steps = ("index.after_load", "ingestion.inside_commit", "ingestion.after_commit", "index.after_entries")
-    for number, failpoint in enumerate(steps):
+    for number, step in enumerate(steps):
         orders.sql(f"update orders set day = '2026-11-0{number + 4}', updated_at = '{LATER}' where id in (4, 5)")
         orders.add((100 + number, "2026-11-01", 1.0, LATER))
-        died_at(orders, "incremental", f"i{number}", failpoint)
+        died_at(orders, "incremental", f"i{number}", step)
     assert orders.run(spark, "incremental", "i3").error is None
     assert orders.rows(spark) == orders.source_rows()
     assert entries(spark, orders) == places(spark, orders)
@@ -321,6 +322,28 @@ def test_commits_that_are_taken_back_are_followed(spark: SparkSession, orders: O
     assert orders.rows(spark) == orders.source_rows()
     assert entries(spark, orders) == places(spark, orders)
     assert client_of(orders.table).state()["built"] == built
+
+
+def test_a_commit_that_is_taken_back_before_it_was_followed_to_its_end_is_taken_back(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job that followed a delete has died when it had removed the entry, and had not noted so yet."""
+    orders.fill(20)
+    orders.run(spark, "bootstrap", "b")
+    before = entries(spark, orders)
+    assert orders.run(spark, "delete", "d", delete=DeleteSpec(keys=(("7",),))).error is None
+    with monkeypatch.context() as dying:
+        dying.setattr(failpoint, "reach", _die)
+        with pytest.raises(RuntimeError, match=r"died at index\.after_entries"):
+            follow(spark, orders.table, client_of(orders.table))
+    assert not client_of(orders.table).get(["7"])
+    newest = orders.timeline.commits()[-1].instant
+    called(spark, orders, f"rollback_to_instant(table => 'taken_back', instant_time => '{newest}')")
+    assert entries(spark, orders) == before == places(spark, orders)
+
+
+def _die(step: str) -> None:
+    raise RuntimeError(f"died at {step}")
 
 
 def called(spark: SparkSession, orders: Orders, procedure: str) -> None:

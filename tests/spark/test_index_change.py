@@ -13,7 +13,7 @@ from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.global_index import building
 from lakehub.kernel import failpoint
 from tests.spark.order_shop import Orders, global_index_of
-from tests.spark.test_global_index import LATEST, entries, places
+from tests.spark.test_global_index import LATEST, called, entries, places
 
 
 @pytest.fixture
@@ -79,3 +79,20 @@ def test_what_is_committed_while_an_index_is_built_is_in_it(
     assert orders.rows(spark) == orders.source_rows()
     verified = orders.run(spark, "verify_index", "v", source=None).output
     assert {*verified["problems"].values()} == {0}
+
+
+def test_a_commit_that_comes_and_is_rolled_back_while_an_index_is_built_ends_the_building(
+    spark: SparkSession, orders: Orders, meanwhile: Callable[[str, Callable[[], object]], None]
+) -> None:
+    """The reading may have seen the table without what the commit had deleted."""
+    orders.fill(10)
+    orders.run(spark, "bootstrap", "b")
+
+    def come_and_go() -> None:
+        assert orders.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3",),))).error is None
+        newest = orders.timeline.commits()[-1].instant
+        called(spark, orders, f"rollback_to_instant(table => 'taken_back', instant_time => '{newest}')")
+
+    meanwhile("index.after_reading", come_and_go)
+    assert "were rolled back" in str(rebuilt(spark, orders, "r"))
+    assert rebuilt(spark, orders, "again") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf, nan
 
 EVERY_S = 2.0
 """It is written, and read."""
@@ -13,6 +14,16 @@ HOLDS_S = 10.0
 def written_rate(rate: float, number: int) -> str:
     """`number`: another one each time."""
     return f"{rate!r} {number}\n"
+
+
+def read_rate(text: str) -> float | None:
+    """None: it is just being written, or is no rate."""
+    words = text.split()
+    try:
+        rate = float(words[0]) if text.endswith("\n") and len(words) == 2 else nan
+    except ValueError:
+        return None
+    return rate if 0 <= rate < inf else None
 
 
 class FreshRate:
@@ -34,6 +45,7 @@ class FreshRate:
         return self._rate if now < self._news_at + HOLDS_S else 0.0
 
     def _take(self, text: str, now: float) -> None:
-        """One that is just being written is no news."""
-        if text.endswith("\n") and text != self._text:
-            self._text, self._rate, self._news_at = text, float(text.split()[0]), now
+        """What is no rate is no news."""
+        rate = read_rate(text)
+        if rate is not None and text != self._text:
+            self._text, self._rate, self._news_at = text, rate, now

@@ -19,8 +19,8 @@ KINDS = (
 """All of them; `ingestion.spark.jobs` has the code of each."""
 READ_ONLY_KINDS = ("verify_index", "lineage")
 """The kinds that write nothing."""
-INDEX_KINDS = ("rebuild_index", "drop_index")
-"""The kinds that make an index or remove one, whatever state it is in."""
+KEYLESS_KINDS = ("rebuild_index", "drop_index", "set_position")
+"""The kinds that write, and look no key up: whatever state the index is in is no matter to them."""
 READING_KINDS = ("bootstrap", "incremental", "backfill")
 """The kinds of job that read a source."""
 EXCLUSIVE_KINDS = ("bootstrap", "drop")

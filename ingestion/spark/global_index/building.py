@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -25,8 +25,9 @@ from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups.key_map import goes_on_from
 from ingestion.spark.global_index.administration import Administration, open_administration
-from ingestion.spark.global_index.following import BUILT, milliseconds_of, note_followed
+from ingestion.spark.global_index.following import milliseconds_of, note_built
 from ingestion.spark.global_index.staging import check_staging
+from ingestion.spark.global_index.taken_back import rollbacks_on
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
 from lakehub.kernel import failpoint
@@ -78,7 +79,7 @@ def build(
 
     Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging and CommitsGone, where whatever index stood before is as it was, and RegionsChanged.
     """
-    completions = _completions(table)
+    completions, rollbacks = _completions(table), rollbacks_on(Timeline(table.uri))
     newest = max(completions.values(), default="")
     building = uuid.uuid4().hex
     folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{building}"
@@ -89,14 +90,13 @@ def build(
             files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
             failpoint.reach("index.after_reading")
             with permit():
-                _check_goes_on(table, completions)
+                _check_goes_on(table, completions, rollbacks)
                 hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
                 failpoint.reach("index.before_load")
                 _check_fit(client.regions(), files)
                 built = _load(hbase, index.table, folder, files)
                 failpoint.reach("index.after_load")
-                client.note({BUILT: building})
-                note_followed(client, completions)
+                note_built(client, building, completions)
         finally:
             _remove(folder)
     return built
@@ -106,9 +106,11 @@ def _completions(table: TableSpec) -> dict[str, str]:
     return {commit.instant: commit.completed for commit in Timeline(table.uri).completed()}
 
 
-def _check_goes_on(table: TableSpec, completions: dict[str, str]) -> None:
-    """Else the next job would build the index once more, and hold the permit for all of it. Raises CommitsGone."""
-    if completions and not goes_on_from(completions, _completions(table)):
+def _check_goes_on(table: TableSpec, completions: Mapping[str, str], rollbacks: Collection[str]) -> None:
+    """Else the next job would build the index once more, and hold the permit for all of it; or the reading has seen the table without rows that a commit
+    had removed which is gone by now. Raises CommitsGone."""
+    is_rolled_back = bool(rollbacks_on(Timeline(table.uri)) - set(rollbacks))
+    if completions and (is_rolled_back or not goes_on_from(completions, _completions(table))):
         raise CommitsGone(
             f"Commits of `{table.name}` were rolled back, or left its timeline, while its index was being built: it would miss what came meanwhile. "
             "The index that stood before stays in use; ask for `rebuild_index` again."

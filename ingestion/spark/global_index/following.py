@@ -22,9 +22,9 @@ from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timel
 from lakehub.kernel import failpoint
 
 BUILT = "built"
-"""In the state of the index: which building of it this is. Whoever follows notes nothing in another one, in which his entries are not."""
-_FOLLOWED = "followed:"
-"""Before the instant of a commit, in the state of the index."""
+"""In the state of the index: which building of it this is. What is noted of another one, in which these entries are not, counts for nothing."""
+_FOLLOWED, _BEGUN = "followed", "begun"
+"""In the state of the index, before the building and the instant of a commit: all of its entries are there; or some may be, as it was not followed to its end."""
 
 
 class NotFollowed(LookupError):
@@ -40,29 +40,38 @@ def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     commits = timeline.completed()
     completions = {commit.instant: commit.completed for commit in commits}
     state = client.state()
-    known = followed(state)
-    if known == completions:
+    known, begun = _noted(state, _FOLLOWED), _noted(state, _BEGUN)
+    if known == completions and not begun:
         return
-    if not goes_on_from(known, completions):
-        _take_back(spark, table, timeline, client, known)
-    for commit in commits:
-        if commit.instant not in known:
-            _take(spark, timeline, client, commit, newest=commits[-1])
-            failpoint.reach("index.after_entries")
+    if not goes_on_from(begun | known, completions):
+        _take_back(spark, table, timeline, client, begun | known)
+    new = [commit for commit in commits if commit.instant not in known]
+    # One that is rolled back before it is followed to its end has to be taken back as well.
+    client.note({_name(state, _BEGUN, commit.instant): commit.completed for commit in new})
+    for commit in new:
+        _take(spark, timeline, client, commit, newest=commits[-1])
+        failpoint.reach("index.after_entries")
     if client.state().get(BUILT) != state.get(BUILT):
         raise NotFollowed(f"The index of `{table.name}` was built anew while it followed.")
-    note_followed(client, completions, known)
+    gone = [_name(state, _FOLLOWED, instant) for instant in known.keys() - completions.keys()]
+    gone += [_name(state, _BEGUN, instant) for instant in begun.keys() | {commit.instant for commit in new}]
+    client.note({_name(state, _FOLLOWED, commit.instant): commit.completed for commit in new}, forget=gone)
 
 
-def followed(state: Mapping[str, str]) -> dict[str, str]:
+def note_built(client: IndexClient, building: str, completions: Mapping[str, str]) -> None:
+    """`completions`: of the commits that were there before the table was read for it."""
+    state = {BUILT: building}
+    client.note(state | {_name(state, _FOLLOWED, instant): at for instant, at in completions.items()})
+
+
+def _noted(state: Mapping[str, str], what: str) -> dict[str, str]:
     """By the instant of a commit, when it was completed."""
-    return {name.removeprefix(_FOLLOWED): completed for name, completed in state.items() if name.startswith(_FOLLOWED)}
+    before = _name(state, what, "")
+    return {name.removeprefix(before): at for name, at in state.items() if name.startswith(before)}
 
 
-def note_followed(client: IndexClient, completions: Mapping[str, str], known: Mapping[str, str] | None = None) -> None:
-    before = known or {}
-    news = {_FOLLOWED + instant: at for instant, at in completions.items() if before.get(instant) != at}
-    client.note(news, forget=[_FOLLOWED + instant for instant in before.keys() - completions.keys()])
+def _name(state: Mapping[str, str], what: str, instant: str) -> str:
+    return f"{what}:{state.get(BUILT, '')}:{instant}"
 
 
 def milliseconds_of(instant: str) -> int:

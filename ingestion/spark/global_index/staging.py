@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from urllib.request import urlopen
+from http.client import HTTPException
+from urllib.request import ProxyHandler, build_opener
 
 from ingestion.domain.index_cluster.staging import staging_problem
 from ingestion.spark.global_index.administration import Administration, RegionServer
 
 _TIMEOUT_S = 5.0
+_OPENER = build_opener(ProxyHandler({}))
 _ROOT, _DEFAULT = "hbase.rootdir", "fs.defaultFS"
 logger = logging.getLogger(__name__)
 
@@ -34,9 +36,11 @@ def root_uri_of(servers: Sequence[RegionServer]) -> str:
         if server.info_port <= 0:
             continue
         try:
-            with urlopen(f"http://{server.host}:{server.info_port}/conf?format=json", timeout=_TIMEOUT_S) as answer:
+            with _OPENER.open(
+                f"http://{server.host}:{server.info_port}/conf?format=json", timeout=_TIMEOUT_S
+            ) as answer:
                 properties = {each["key"]: each["value"] for each in json.load(answer)["properties"]}
-        except (OSError, ValueError, KeyError) as problem:
+        except (OSError, HTTPException, ValueError, KeyError, TypeError) as problem:
             logger.info("%s does not show where HBase has its files: %s", server, problem)
             continue
         root = str(properties.get(_ROOT, ""))

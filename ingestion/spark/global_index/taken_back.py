@@ -10,7 +10,7 @@ from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.tables.timeline import Timeline, read_avro_record
 
 _FOLDER = ".hoodie/timeline"
-_NAME = re.compile(r"(\d+)_(\d+)\.(rollback|restore)", re.ASCII)
+_NAME = re.compile(r"\d+_\d+\.(rollback|restore)", re.ASCII)
 
 
 class TakenBack(NamedTuple):
@@ -20,12 +20,17 @@ class TakenBack(NamedTuple):
     completed: str
 
 
+def rollbacks_on(timeline: Timeline) -> set[str]:
+    """Their files: also of writes that were never completed, which look the same."""
+    return {name for name in timeline.list_names(_FOLDER) if _NAME.fullmatch(name)}
+
+
 def taken_back(timeline: Timeline, instants: Collection[str]) -> TakenBack | None:
     """None: the timeline does not say it of all these commits. Of one that took the place of files it never does: these come back, and are not named."""
     known, groups, completed = set[str](), set[FileGroup](), ""
-    for match in filter(None, map(_NAME.fullmatch, timeline.list_names(_FOLDER))):
+    for name in rollbacks_on(timeline):
         try:
-            record = read_avro_record(timeline.read_bytes(f"{_FOLDER}/{match[0]}"))
+            record = read_avro_record(timeline.read_bytes(f"{_FOLDER}/{name}"))
         except FileNotFoundError:
             continue  # archived just now
         for rollback in _rollbacks(record):
@@ -33,7 +38,7 @@ def taken_back(timeline: Timeline, instants: Collection[str]) -> TakenBack | Non
             if commits.intersection(instants):
                 known |= commits
                 groups |= {*_groups(rollback)}
-                completed = max(completed, match[2])
+                completed = max(completed, name.partition("_")[2].partition(".")[0])
     return TakenBack(groups, completed) if known.issuperset(instants) else None
 
 

@@ -14,6 +14,7 @@ from ingestion.domain.index_cluster.fresh_rate import EVERY_S, FreshRate, writte
 from ingestion.spark.tables.timeline import open_storage
 
 logger = logging.getLogger(__name__)
+_MOST_BYTES = 64
 
 
 def rate_told_at(uri: str) -> Callable[[], float]:
@@ -68,7 +69,7 @@ def _read(uri: str) -> str:
     filesystem, path = open_storage(uri)
     try:
         with filesystem.open_input_stream(path) as file:
-            return bytes(file.read()).decode()
+            return bytes(file.read(_MOST_BYTES)).decode(errors="replace")
     except OSError as problem:
         logger.info("How fast the index may be asked is not read: %s", problem)
         return ""

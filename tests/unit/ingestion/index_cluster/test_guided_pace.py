@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.index_cluster.fresh_rate import HOLDS_S, FreshRate, written_rate
+from ingestion.domain.index_cluster.fresh_rate import HOLDS_S, FreshRate, read_rate, written_rate
 from ingestion.domain.index_cluster.guided_pace import GuidedPace
 from tests.unit.ingestion.index_cluster.test_request_pace import Clock
 
@@ -71,6 +71,9 @@ def test_a_rate_that_is_being_written_is_no_news_and_an_old_one_none() -> None:
         text[0], clock.at = wrote, clock.at + 2
         rates.append((number, fresh()))
     assert rates == [(0, 5.0), (1, 5.0), (2, 5.0), (3, 7.5), (4, 7.5)]
+    for no_rate in ("\n", "x 1\n", "nan 2\n", "inf 3\n", "-1 4\n", "8 5 6\n", "8" * 64):
+        text[0], clock.at = no_rate, clock.at + 0.1
+        assert read_rate(no_rate) is None
     clock.at += HOLDS_S
     assert fresh() == 0.0
     text[0], clock.at = written_rate(7.5, 2), clock.at + 2
