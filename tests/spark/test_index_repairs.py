@@ -152,7 +152,7 @@ def test_a_key_whose_entry_leads_astray_is_deleted_where_it_lies(spark: SparkSes
 
 
 def test_an_index_that_stays_wrong_stops_the_job_before_it_writes(spark: SparkSession, orders: Orders) -> None:
-    """An entry from the future, which no other one takes the place of, until the index is built anew."""
+    """An entry with a later time than the newest commit, which no other one takes the place of, until the index is built anew."""
     client = client_of(orders.table)
     client.put({"7": client.get(["8"])["8"]}, at_ms=4 * 10**12)
     orders.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id = 7")
@@ -186,3 +186,14 @@ def test_very_many_wrong_entries_are_built_anew(
     assert orders.run(spark, "incremental", "i").written.updates == 3
     assert client_of(orders.table).state()["built"] != built
     assert entries(spark, orders) == places(spark, orders)
+
+
+def test_what_was_removed_as_wrong_hides_nothing_that_another_machine_commits(
+    spark: SparkSession, orders: Orders
+) -> None:
+    """Its clock may be behind by a minute: what is removed has the time of the newest commit, and of no clock."""
+    client = client_of(orders.table)
+    client.put({"999": client.get(["8"])["8"]}, at_ms=repair_time_ms(orders.timeline))
+    assert verified(spark, orders, "r", repairs=True)["problems"] == NONE
+    client.put({"999": client.get(["8"])["8"]}, at_ms=repair_time_ms(orders.timeline) + 1)
+    assert client.get(["999"])

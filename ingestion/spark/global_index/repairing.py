@@ -6,7 +6,6 @@ Only within the table's permit: nobody writes the table meanwhile, and what the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,14 +17,16 @@ from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import milliseconds_of
 from ingestion.spark.global_index.looking_up import rate_of_tasks
+from ingestion.spark.global_index.taken_back import completion_of, rollbacks_on
 from ingestion.spark.global_index.told_rate import rate_told_at
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline
 
 
 def repair_time_ms(timeline: Timeline) -> int:
-    """After whatever the index has followed, and whatever another program has written with the time of HBase."""
-    return max(milliseconds_of(timeline.latest_completion()), round(datetime.now(UTC).timestamp() * 1000))
+    """That of the newest commit or rollback, and no clock's: the clock of another machine may be behind, and an entry that is removed at a time hides whatever is
+    put at an earlier one. An entry that another program has put at a later time is not put right."""
+    return milliseconds_of(max([timeline.latest_completion(), *map(completion_of, rollbacks_on(timeline))]))
 
 
 def places_in_table(spark: SparkSession, table: TableSpec, keys: Collection[str]) -> dict[str, Entry]:
@@ -41,7 +42,8 @@ def places_in_table(spark: SparkSession, table: TableSpec, keys: Collection[str]
 
 def put_right(client: IndexClient, places: Mapping[str, Entry | None], *, at_ms: int) -> None:
     """`places`: by key where the table has it; None: it does not. Raises IndexUnavailable, IndexTableMissing."""
-    client.put({key: entry for key, entry in places.items() if entry is not None}, at_ms=at_ms)
+    # Later than whatever was removed at that time; the next commit may complete at this one, and what is put then stands.
+    client.put({key: entry for key, entry in places.items() if entry is not None}, at_ms=at_ms + 1)
     client.delete([key for key, entry in places.items() if entry is None], at_ms=at_ms)
 
 

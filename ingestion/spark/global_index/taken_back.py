@@ -25,6 +25,11 @@ def rollbacks_on(timeline: Timeline) -> set[str]:
     return {name for name in timeline.list_names(_FOLDER) if _NAME.fullmatch(name)}
 
 
+def completion_of(name: str) -> str:
+    """Of a file of `rollbacks_on`."""
+    return name.partition("_")[2].partition(".")[0]
+
+
 def taken_back(timeline: Timeline, instants: Collection[str]) -> TakenBack | None:
     """None: the timeline does not say it of all these commits. Of one that took the place of files it never does: these come back, and are not named."""
     known, groups, completed = set[str](), set[FileGroup](), ""
@@ -38,7 +43,7 @@ def taken_back(timeline: Timeline, instants: Collection[str]) -> TakenBack | Non
             if commits.intersection(instants):
                 known |= commits
                 groups |= {*_groups(rollback)}
-                completed = max(completed, name.partition("_")[2].partition(".")[0])
+                completed = max(completed, completion_of(name))
     return TakenBack(groups, completed) if known.issuperset(instants) else None
 
 
