@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from ingestion.index.client import NotAnIndex
 from ingestion.index.entries import row_of
 from ingestion.spark.contract.guidance import NoGuidance
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
@@ -340,6 +342,19 @@ def test_a_commit_that_is_taken_back_before_it_was_followed_to_its_end_is_taken_
     newest = orders.timeline.commits()[-1].instant
     called(spark, orders, f"rollback_to_instant(table => 'taken_back', instant_time => '{newest}')")
     assert entries(spark, orders) == before == places(spark, orders)
+
+
+def test_a_copy_of_the_lake_does_not_follow_in_the_index_of_the_first(
+    spark: SparkSession, orders: Orders, tmp_path: Path
+) -> None:
+    """As of an installation whose database was restored somewhere else: its commits are the same."""
+    orders.fill(5)
+    orders.run(spark, "bootstrap", "b")
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    copy = replace(orders.table, uri=orders.table.uri.replace("/lake/", "/copy/"))
+    with pytest.raises(NotAnIndex, match=r"is that of .*/lake/orders in HBase"):
+        follow(spark, copy, client_of(orders.table))
+    follow(spark, orders.table, client_of(orders.table))
 
 
 def _die(step: str) -> None:

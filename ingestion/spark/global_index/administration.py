@@ -189,7 +189,7 @@ class Administration:
             whose = f"it is that of {found_owner}" if found_owner else "Lakehub has not made it"
             raise ForeignTable(
                 f"HBase has a table `{name}` already, and {whose}: it is left as it is. "
-                "Give the index another prefix, or remove that table."
+                "Let this installation have an index cluster of its own, or remove that table."
             )
         return True
 

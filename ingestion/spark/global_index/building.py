@@ -96,7 +96,7 @@ def build(
                 _check_fit(client.regions(), files)
                 built = _load(hbase, index.table, folder, files)
                 failpoint.reach("index.after_load")
-                note_built(client, building, completions)
+                note_built(client, building, table.uri, completions)
         finally:
             _remove(folder)
     return built

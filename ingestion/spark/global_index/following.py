@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
-from ingestion.index.client import IndexClient
+from ingestion.index.client import IndexClient, NotAnIndex
 from ingestion.index.entries import Entry
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
@@ -23,6 +23,8 @@ from lakehub.kernel import failpoint
 
 BUILT = "built"
 """In the state of the index: which building of it this is. What is noted of another one, in which these entries are not, counts for nothing."""
+_OF = "of"
+"""In the state of the index: the URI of its table. A copy of the lake, as in another installation, has the same commits."""
 _FOLLOWED, _BEGUN = "followed", "begun"
 """In the state of the index, before the building and the instant of a commit: all of its entries are there; or some may be, as it was not followed to its end."""
 
@@ -35,11 +37,16 @@ class NotFollowed(LookupError):
 
 
 def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
-    """Raises NotFollowed, IndexUnavailable, IndexTableMissing, DamagedEntry."""
+    """Raises NotFollowed, NotAnIndex, IndexUnavailable, IndexTableMissing, DamagedEntry."""
     timeline = Timeline(table.uri)
     commits = timeline.completed()
     completions = {commit.instant: commit.completed for commit in commits}
     state = client.state()
+    if state.get(_OF, table.uri) != table.uri:
+        raise NotAnIndex(
+            f"The index of `{table.name}` is that of {state[_OF]} in HBase, and the table is {table.uri}: it is left as it is. "
+            "Let this installation have an index cluster of its own; where the table was moved, remove the one of HBase, and rebuild the index."
+        )
     known, begun = _noted(state, _FOLLOWED), _noted(state, _BEGUN)
     if known == completions and not begun:
         return
@@ -58,9 +65,9 @@ def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     client.note({_name(state, _FOLLOWED, commit.instant): commit.completed for commit in new}, forget=gone)
 
 
-def note_built(client: IndexClient, building: str, completions: Mapping[str, str]) -> None:
+def note_built(client: IndexClient, building: str, uri: str, completions: Mapping[str, str]) -> None:
     """`completions`: of the commits that were there before the table was read for it."""
-    state = {BUILT: building}
+    state = {BUILT: building, _OF: uri}
     client.note(state | {_name(state, _FOLLOWED, instant): at for instant, at in completions.items()})
 
 
