@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +21,10 @@ from lakehub.setup.machine import scaled
 from tests.services.own_hbase import OwnHBase
 from tests.soak.index.faults import Fault
 from tests.soak.index.source import Source
-from tests.spark.job_processes import died_at, start, wait_until
+from tests.spark.job_processes import start, wait_until
 
-_DONE_WITHIN_S = 400
+_DONE_WITHIN_S = 600
+"""So long a job may take, until it is done or dies."""
 _PROCESS_S = 8.0
 """So long a job in a process of its own takes at least."""
 _NO_HBASE = "IndexUnavailable"
@@ -55,7 +58,7 @@ class Stage:
 
     def _die(self, kind: str, name: str, fault: Fault, **fields: Any) -> None:
         if fault.step:
-            died_at(self.source, kind, name, fault.step, **fields)
+            self._die_at(kind, name, fault.step, **fields)
             return
         timeline, is_writing = self.source.timeline, self.random.random() < 0.5
         before = len(timeline.list_names(".hoodie/timeline"))
@@ -68,6 +71,20 @@ class Stage:
         Event().wait(self.random.uniform(0, 1 if is_writing else _PROCESS_S))
         process.kill()
         process.wait()
+
+    def _die_at(self, kind: str, name: str, step: str, **fields: Any) -> None:
+        process = start(self.source, kind, name, failpoint=step, **fields)
+        try:
+            code = process.wait(scaled(_DONE_WITHIN_S))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise NotAsItMustBe(f"{kind} {name} has not come to {step}: {self._log_of(name)}") from None
+        if code != -signal.SIGKILL:
+            raise NotAsItMustBe(f"{kind} {name} ended with {code}, and not at {step}: {self._log_of(name)}")
+
+    def _log_of(self, name: str) -> str:
+        return (self.source.folder / f"{name}.log").read_text()[-2000:]
 
     def _run_until_done(self, kind: str, name: str, **fields: Any) -> JobReport:
         """A job that fails since HBase does not answer is run again."""
