@@ -27,7 +27,7 @@ HISTORIES, LONGEST = 20, 8
 COLUMNS = pa.schema([("id", pa.string()), ("day", pa.string()), ("amount", pa.float64()), ("version", pa.int64())])
 HEAP_MB, RESERVED_MB, FRACTION = 640, 300, 0.05
 """Spark keeps the reserve for itself, and gives its tasks the fraction of what is left."""
-WITHIN_S = 60
+WITHIN_S = 120
 
 
 class Update(NamedTuple):
@@ -158,7 +158,8 @@ def test_ten_times_the_memory_is_loaded_from_disk(tmp_path: Path, monkeypatch: p
     for number, version in enumerate((2, 1)):
         shop.put(number, _large_rows(rows // 2, each, version))
     (tmp_path / "spark-defaults.conf").write_text(
-        f"spark.memory.fraction {FRACTION}\nspark.eventLog.enabled true\nspark.eventLog.dir {events.as_uri()}\n"
+        # One task at a time: where two ask for the last of so little at once, Spark ends the JVM.
+        f"spark.memory.fraction {FRACTION}\nspark.task.cpus 2\nspark.eventLog.enabled true\nspark.eventLog.dir {events.as_uri()}\n"
     )
     for name, value in {"SPARK_CONF_DIR": str(tmp_path), "LAKEHUB_SPARK_MEMORY": f"{HEAP_MB}m"}.items():
         monkeypatch.setenv(name, value)
