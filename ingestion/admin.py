@@ -180,7 +180,7 @@ class CaptureAdmin(_ReadOnlyAdmin):
 class IndexClusterAdmin(_ReadOnlyAdmin):
     list_display = ("name", "data_center", "qps_per_server", "benchmarked_at", "indexes_lost_at")
     fields = list_display
-    """Without the address, which has a password."""
+    """Without the address: HBase asks nobody who reaches it for a password."""
     list_select_related = ("data_center",)
 
 

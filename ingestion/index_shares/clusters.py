@@ -28,7 +28,7 @@ MAX_QPS_PER_SERVER = 10_000_000
 def add_cluster(
     *, name: str, data_center: str, url: str, actor: str, now: datetime, by_operator: bool = False
 ) -> IndexCluster:
-    """Keeps the address encrypted; nothing is connected to. Raises Refused by field, which never holds the password.
+    """Keeps the address encrypted; nothing is connected to. Raises Refused by field, which never holds what may be a password.
 
     `by_operator`: said by somebody who works on this machine anyway, who may name any host.
     """

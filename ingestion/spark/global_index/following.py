@@ -39,9 +39,10 @@ class NotFollowed(LookupError):
 def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     """Raises NotFollowed, NotAnIndex, IndexUnavailable, IndexTableMissing, DamagedEntry."""
     timeline = Timeline(table.uri)
+    # Before the timeline: what another follower has noted by then is on it, or was rolled back.
+    state = client.state()
     commits = timeline.completed()
     completions = {commit.instant: commit.completed for commit in commits}
-    state = client.state()
     if state.get(_OF, table.uri) != table.uri:
         raise NotAnIndex(
             f"The index of `{table.name}` is that of {state[_OF]} in HBase, and the table is {table.uri}: it is left as it is. "
