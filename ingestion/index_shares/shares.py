@@ -19,8 +19,7 @@ from ingestion.domain.index_cluster.fractions import (
     check_by_hand,
     fractions,
 )
-from ingestion.index_shares.standing import HBASE as HBASE
-from ingestion.index_shares.standing import standing_index
+from ingestion.index_shares.standing import HBASE, standing_index
 from ingestion.models import Commit, IndexAllowance, IndexCluster, IndexShare
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.datasets.feed_options import has_changelog

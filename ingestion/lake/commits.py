@@ -17,7 +17,8 @@ from django.db.models.functions import Coalesce
 
 from ingestion.domain.checkpoint import run_of_commit
 from ingestion.domain.write_races import REPLACING_OPERATIONS
-from ingestion.index_shares.shares import HBASE, note_commit
+from ingestion.index_shares.shares import note_commit
+from ingestion.index_shares.standing import HBASE
 from ingestion.lake import findings
 from ingestion.lake.captured import hours
 from ingestion.lake.captured.skipped_changes import note_skipped

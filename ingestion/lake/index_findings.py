@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ingestion.index_shares.shares import HBASE
+from ingestion.index_shares.standing import HBASE
 from ingestion.lake import findings
 from ingestion.models import JobRun
 from lakehub.catalog.models import DatasetCopy

@@ -1,4 +1,4 @@
-"""Requests a second: what a fraction allows a job, and each of its tasks.
+"""Requests a second: what a fraction allows a job.
 
 A table sends its requests to the servers that host it, evenly, as its keys are hashed or spread over its regions. So each server gets
 `qps_per_server * fraction` of it, and of all tables together no more than the QPS that it was benchmarked with.
@@ -14,8 +14,3 @@ from ingestion.domain.index_cluster.fractions import WHOLE
 def allowed_qps(servers: int, qps_per_server: int, parts: int) -> Fraction:
     """Of a job that holds so many parts of WHOLE, while so many servers host the table: adding a server raises it."""
     return Fraction(servers * qps_per_server * parts, WHOLE)
-
-
-def per_task(allowed: Fraction, parallelism: int) -> float:
-    """Of each of the tasks that send requests at once; together they never have more than is allowed."""
-    return float(allowed / max(1, parallelism))

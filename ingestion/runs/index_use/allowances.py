@@ -18,7 +18,8 @@ from django.db.models.functions import Now
 
 from ingestion.domain.index_cluster.allowed_qps import allowed_qps
 from ingestion.domain.index_cluster.fractions import WHOLE, as_percent
-from ingestion.index_shares.shares import HBASE, is_in_cluster, locked, recompute
+from ingestion.index_shares.shares import is_in_cluster, locked, recompute
+from ingestion.index_shares.standing import HBASE
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.leases import LEASE_DURATION, lease_end
 from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded

@@ -13,7 +13,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from ingestion.index_shares.shares import HBASE, copies_of
+from ingestion.index_shares.shares import copies_of
+from ingestion.index_shares.standing import HBASE
 from ingestion.models import IndexCluster, JobKind, JobRun, JobState
 from ingestion.runs.copy_lag import has_table
 from ingestion.runs.job_runs import ACTIVE, request_run

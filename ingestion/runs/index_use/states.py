@@ -9,7 +9,8 @@ from datetime import datetime
 from django.db.models import OuterRef, Q, Subquery
 
 from ingestion.domain.index_cluster.allowed_qps import allowed_qps
-from ingestion.index_shares.shares import HBASE, is_in_cluster
+from ingestion.index_shares.shares import is_in_cluster
+from ingestion.index_shares.standing import HBASE
 from ingestion.lake.index_findings import index_sentence
 from ingestion.models import IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.index_choice.states import CopyIndex, copy_indexes

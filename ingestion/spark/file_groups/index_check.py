@@ -15,6 +15,8 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ingestion.spark.file_groups.record_locations import stored_file_id
+
 MAX_EXAMPLES = 10
 """Of each problem."""
 ENTRY_COLUMNS = ("key", "partition", "file_id")
@@ -118,8 +120,7 @@ def check_entries(
 
 def _compare(rows: DataFrame, entries: DataFrame | None, sample: KeySample) -> DataFrame:
     """Each key of either side with its problem, null for none."""
-    file_id = F.substring_index("_hoodie_file_name", "_", 1)
-    place = F.struct(F.col("_hoodie_partition_path").alias("partition"), file_id.alias("file_id"))
+    place = F.struct(F.col("_hoodie_partition_path").alias("partition"), stored_file_id().alias("file_id"))
     key = F.col("_hoodie_record_key")
     stored = (
         sample.of(rows, key)

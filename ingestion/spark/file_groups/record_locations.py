@@ -39,6 +39,11 @@ def is_empty_key(table: TableSpec) -> Column:
     return reduce(or_, (F.col(name).cast("string") == "" for name in table.record_key))
 
 
+def stored_file_id() -> Column:
+    """Of a stored row: the id of the file group that it lies in."""
+    return F.substring_index("_hoodie_file_name", "_", 1)
+
+
 def key_determines_partition(table: TableSpec) -> bool:
     """A key can only lie in one partition: the table has none, or the partition column is a part of the key."""
     return table.partition_column is None or table.partition_column in table.record_key

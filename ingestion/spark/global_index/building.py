@@ -24,6 +24,7 @@ from ingestion.index.hfile.writer import HFileWriter
 from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups.key_map import goes_on_from
+from ingestion.spark.file_groups.record_locations import stored_file_id
 from ingestion.spark.global_index.administration import Administration, open_administration
 from ingestion.spark.global_index.following import milliseconds_of, note_built
 from ingestion.spark.global_index.staging import check_staging
@@ -165,7 +166,7 @@ def entries_of_table(spark: SparkSession, table: TableSpec) -> DataFrame:
     is_hashed = F.octet_length(key) > MAX_ROW_BYTES
     return read_table(spark, table, by_listing=True).select(
         _row(key, is_hashed).alias("row"),
-        F.substring_index("_hoodie_file_name", "_", 1).cast("binary").alias("f"),
+        stored_file_id().cast("binary").alias("f"),
         F.when(is_hashed, F.concat(partition, F.lit("\0"), key)).otherwise(partition).cast("binary").alias("p"),
         F.col("_hoodie_commit_time").cast("binary").alias("t"),
     )

@@ -15,10 +15,14 @@ from ingestion.index.thrift_client import BATCH
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
-from ingestion.spark.file_groups.record_locations import is_certain_type, is_empty_key, record_key
-from ingestion.spark.global_index.clients import open_client
+from ingestion.spark.file_groups.record_locations import (
+    is_certain_type,
+    is_empty_key,
+    record_key,
+    stored_file_id,
+)
 from ingestion.spark.global_index.job_use import at_work
-from ingestion.spark.global_index.told_rate import rate_told_at, told_rate
+from ingestion.spark.global_index.told_rate import open_task_client, told_rate
 
 _LOCATED = "key string, partition string, file_id string"
 
@@ -67,7 +71,7 @@ def _asker(
     `asked`: counts the keys."""
 
     def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client = open_client(spec, rate=rate_told_at(rate_uri) if rate_uri else None)
+        client = open_task_client(spec, rate_uri)
         try:
             for batch in batches:
                 keys = batch["key"].drop_null().to_pylist()
@@ -85,8 +89,7 @@ def _asker(
 
 def rows_of_groups(rows: DataFrame, table: TableSpec, groups: set[FileGroup]) -> DataFrame:
     """Of the partitions that have some of the groups, and of these the rows in them."""
-    file_id = F.substring_index("_hoodie_file_name", "_", 1)
-    in_groups = rows.where(file_id.isin(*{group.file_id for group in groups}))
+    in_groups = rows.where(stored_file_id().isin(*{group.file_id for group in groups}))
     if table.partition_column is None:
         return in_groups
     values = {group.partition.partition("=")[2] for group in groups}

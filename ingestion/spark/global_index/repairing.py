@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from ingestion.index.client import IndexClient
 from ingestion.index.entries import Entry
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
-from ingestion.spark.global_index.clients import open_client
+from ingestion.spark.file_groups.record_locations import stored_file_id
 from ingestion.spark.global_index.following import milliseconds_of
 from ingestion.spark.global_index.looking_up import rate_of_tasks
 from ingestion.spark.global_index.taken_back import completion_of, rollbacks_on
-from ingestion.spark.global_index.told_rate import rate_told_at
+from ingestion.spark.global_index.told_rate import open_task_client
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline
 
@@ -32,9 +32,8 @@ def repair_time_ms(timeline: Timeline) -> int:
 def places_in_table(spark: SparkSession, table: TableSpec, keys: Collection[str]) -> dict[str, Entry]:
     """Where the table has those that it has, by the keys of all its rows: one Spark job."""
     wanted = spark.createDataFrame([(key,) for key in keys], "key string")
-    file_id = F.substring_index("_hoodie_file_name", "_", 1)
     stored = read_table(spark, table, by_listing=True).select(
-        F.col("_hoodie_record_key").alias("key"), "_hoodie_partition_path", file_id, "_hoodie_commit_time"
+        F.col("_hoodie_record_key").alias("key"), "_hoodie_partition_path", stored_file_id(), "_hoodie_commit_time"
     )
     rows = stored.join(F.broadcast(wanted), "key").collect()
     return {key: Entry(*place) for key, *place in rows}
@@ -61,7 +60,7 @@ def _repairer(
     """For `mapInArrow`: keys with their places -> how many there were."""
 
     def repair(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client, keys = open_client(spec, rate=rate_told_at(rate_uri) if rate_uri else None), 0
+        client, keys = open_task_client(spec, rate_uri), 0
         try:
             for batch in batches:
                 rows = batch.to_pylist()

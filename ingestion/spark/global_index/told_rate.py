@@ -11,6 +11,9 @@ from functools import partial
 from threading import Event, Thread
 
 from ingestion.domain.index_cluster.fresh_rate import EVERY_S, FreshRate, written_rate
+from ingestion.index.thrift_client import ThriftIndexClient
+from ingestion.spark.contract.spec import GlobalIndexSpec
+from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.tables.timeline import open_storage
 
 logger = logging.getLogger(__name__)
@@ -21,6 +24,11 @@ def rate_told_at(uri: str) -> Callable[[], float]:
     """A task's side: requests a second now; 0: none, until it is known."""
     fresh = FreshRate(partial(_read, uri), time.monotonic)
     return lambda: fresh() or 0.0
+
+
+def open_task_client(spec: GlobalIndexSpec, rate_uri: str) -> ThriftIndexClient:
+    """`rate_uri`: where the task is told how fast it may ask; empty: as fast as HBase answers."""
+    return open_client(spec, rate=rate_told_at(rate_uri) if rate_uri else None)
 
 
 @contextmanager

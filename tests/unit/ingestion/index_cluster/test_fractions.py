@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.index_cluster.allowed_qps import allowed_qps, per_task
+from ingestion.domain.index_cluster.allowed_qps import allowed_qps
 from ingestion.domain.index_cluster.fractions import (
     BY_HAND_AT_MOST,
     WHOLE,
@@ -106,8 +106,6 @@ def test_no_server_gets_more_than_it_was_benchmarked_with(qps: int, placed: list
 def test_another_server_raises_what_a_job_may_send() -> None:
     allowed = [allowed_qps(servers, 6_000, WHOLE // 4) for servers in (1, 2, 3)]
     assert allowed == [1_500, 3_000, 4_500]
-    assert per_task(allowed[2], 9) == 500
-    assert per_task(allowed[2], 0) == 4_500
 
 
 def test_more_by_hand_than_is_left_is_refused_with_what_is_left() -> None:
