@@ -106,6 +106,11 @@ def use(*statements: str) -> tuple[str, ...]:
     return (f"USE {DATABASE}", *statements)
 
 
+def at_another_time(*statements: str) -> tuple[str, ...]:
+    """A server may be set up anew within the second in which the former one has committed: the binlog tells no less."""
+    return use("SET timestamp = UNIX_TIMESTAMP() - 60", *statements)
+
+
 def rows_taken(tap: ServerTap) -> int:
     """Of the transaction that it is in."""
     return sum(tap._session.place["taken"].values()) if tap._session is not None else 0
@@ -241,8 +246,8 @@ def set_up_anew(pair: Pair) -> OwnMariaDB:
     """With the same `server_id`, as servers have that nobody has given one; its transactions have the same names, and are others."""
     fresh = pair.start("fresh", 1)
     tables = [f"CREATE TABLE {name} (id int PRIMARY KEY, n int)" for name in ("trips", "riders")]
-    fresh.execute(f"CREATE DATABASE {DATABASE}", *use(*tables))
-    fresh.execute(*use(*[f"INSERT INTO riders VALUES ({number}, 0)" for number in range(50)]))
+    fresh.execute(f"CREATE DATABASE {DATABASE}", *at_another_time(*tables))
+    fresh.execute(*at_another_time(*[f"INSERT INTO riders VALUES ({number}, 0)" for number in range(50)]))
     return fresh
 
 
@@ -390,8 +395,8 @@ def test_another_server_behind_the_same_address_is_known_as_such(pair: Pair) -> 
     pair.primary.stop()
     other = pair.start("other", 1)
     for statement in ("CREATE TABLE trips (id int PRIMARY KEY, n int)", "INSERT INTO trips VALUES (9, 9)"):
-        other.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}", *use(statement))
-    other.execute(*use(*[f"INSERT INTO trips VALUES ({number}, 0)" for number in range(10, 20)]))
+        other.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}", *at_another_time(statement))
+    other.execute(*at_another_time(*[f"INSERT INTO trips VALUES ({number}, 0)" for number in range(10, 20)]))
     other.stop()
     other.address = pair.primary.address
     other.start()

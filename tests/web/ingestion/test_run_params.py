@@ -46,7 +46,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "verify_index",
         {"repairs": True},
-        "The index of `flights` is not `hbase`, the only one that is put right key by key. Verify it",
+        "The index that jobs of flights@dc1 use is not `hbase`, the only one that is put right key by key. Verify it",
     ),
     ("rebuild_index", {"repairs": True}, "A job of the kind `rebuild_index` has no parameter `repairs`"),
     ("bootstrap", {"replace": "x" * 10_000}, "`replace` is 'xxx"),
