@@ -13,6 +13,7 @@ from ingestion.domain.accounting import RowCounts
 from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.indexes import INDEXES
 from ingestion.spark.loading import small_batches
+from ingestion.spark.tables import hudi
 from tests.spark.order_shop import Orders
 
 LATER, LATEST, LAST = "2026-11-16 09:00:00", "2026-11-16 10:00:00", "2026-11-16 11:00:00"
@@ -73,6 +74,29 @@ def test_a_row_with_another_partition(
     assert stored(spark, shop) == {id_: row for id_, row in rows.items() if id_ not in (4, 10)}
     assert shop.run(spark, "backfill", "g", partitions=(NEW,)).counts.applied == 2
     assert stored(spark, shop) == rows | {4: (NEW, -44.0)}
+
+
+def test_many_rows_that_move_go_where_they_are_to_be_without_a_look_up_by_the_table_format(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its record index a key that moves may be removed after it was noted."""
+    monkeypatch.setattr(small_batches, "MAX_ROWS", 0)
+    shop = Orders(tmp_path, index="record_index")
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.fill(300)
+    assert shop.run(spark, "bootstrap", "b").error is None
+    columns = hudi.stored_schema(spark, shop.table)
+    shop.sql(f"update orders set day = '2026-11-0' || (1 + (id + 1) % 3), updated_at = '{LATER}' where id % 5 > 0")
+    shop.sql(f"update orders set amount = -id, updated_at = '{LATER}' where id % 5 = 0")
+    report = shop.run(spark, "incremental", "i")
+    assert (report.error, report.counts) == (None, RowCounts(read=300, applied=300))
+    assert moved(shop) == 240
+    assert shop.rows(spark) == shop.source_rows()
+    assert hudi.stored_schema(spark, shop.table) == columns
+    (newest, *_) = shop.timeline.newest_first()
+    assert newest.operation == "UPSERT_PREPPED"
+    verified = shop.run(spark, "verify_index", "v", source=None).output
+    assert (verified["rows"], {*verified["problems"].values()}) == (300, {0})
 
 
 def test_another_policy_is_gone_by_from_the_next_change_on(spark: SparkSession, orders: Orders) -> None:

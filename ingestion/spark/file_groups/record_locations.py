@@ -16,6 +16,8 @@ from ingestion.spark.file_groups.lookups import SEPARATOR
 from ingestion.spark.tables.hudi import META_COLUMNS
 
 PREPPED = {"_hoodie.spark.sql.writes.prepped": "true"}
+_REMOVED = "/"
+"""What the partition column of a row says that is to be removed: no partition has this name."""
 _CERTAIN_TYPE = re.compile(r"string|int|long|bigint|decimal\(\d+,\s*0\)")
 """Of the schema or of Spark."""
 
@@ -68,6 +70,21 @@ def with_locations(rows: DataFrame, table: TableSpec) -> DataFrame:
     No row may move: of one that does, the stored row would stay where it is as well.
     """
     return rows.select(*_location_columns(table), *(name for name in rows.columns if name not in META_COLUMNS))
+
+
+def with_moves(rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
+    """The same where rows move, each of which is removed from where it was and new where it goes. With the options that it takes."""
+    column = table.partition_column
+    assert column is not None, "Rows move between partitions."
+    moves = F.coalesce(F.col("_hoodie_partition_path") != partition_path(table), F.lit(False))
+    removed = with_locations(rows.where(moves), table).withColumn(column, F.lit(_REMOVED))
+    placed = with_locations(rows.withColumns({name: F.when(~moves, F.col(name)) for name in META_COLUMNS}), table)
+    return placed.union(removed), PREPPED | {
+        "hoodie.payload.delete.field": column,
+        "hoodie.payload.delete.marker": _REMOVED,
+        # As rows are written each tells Hudi's record index of itself, and a key that is removed last is gone from it. After the commit both are seen.
+        "hoodie.metadata.streaming.write.enabled": "false",
+    }
 
 
 def without_locations(rows: DataFrame) -> DataFrame:

@@ -223,18 +223,20 @@ def _stored_rows(
 def _rows_to_write(
     judged: DataFrame, table: TableSpec, plan: CommitPlan, counted: FateCounts
 ) -> tuple[DataFrame, dict[str, str]]:
-    """With their locations, unless the table is new, or a key moves to another partition, which is Hudi's work in one commit."""
+    """With their locations, unless the table is new, or keys are not met again by their text: those Hudi looks up."""
     rows = applied_rows(judged)
-    if not plan.has_stored_rows or not _stay_where_they_are(table, plan.evolution.target, counted):
+    if not plan.has_stored_rows or not _are_met_again(table, plan.evolution.target, counted):
         return record_locations.without_locations(rows), {}
+    if counted.moved:
+        return record_locations.with_moves(rows, table)
     return record_locations.with_locations(rows, table), record_locations.PREPPED
 
 
-def _stay_where_they_are(table: TableSpec, target: Schema, counted: FateCounts) -> bool:
-    """And a later batch, for which Hudi looks the keys up, meets them: it does so by their text."""
+def _are_met_again(table: TableSpec, target: Schema, counted: FateCounts) -> bool:
+    """By a later batch, for which Hudi looks the keys up by their text."""
     if record_locations.key_determines_partition(table):
         return True
-    return not counted.moved and not counted.empty_keys and record_locations.has_certain_keys(table, target)
+    return not counted.empty_keys and record_locations.has_certain_keys(table, target)
 
 
 def _write(job: Job, frame: DataFrame, plan: CommitPlan, options: Mapping[str, str], marks: Mapping[str, str]) -> None:
