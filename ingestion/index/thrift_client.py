@@ -23,6 +23,8 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 BATCH = 1000
 """Rows of a call."""
+SCANNED_FOR_A_REQUEST = 10
+"""Rows of a scan that are asked for at the price of one that is asked for by its key: they lie side by side."""
 _COLUMNS = {qualifier: FAMILY + b":" + qualifier for qualifier in QUALIFIERS}
 _STATE_FAMILY = b"s"
 FAMILIES = (FAMILY, _STATE_FAMILY)
@@ -70,6 +72,7 @@ class ThriftIndexClient:
         self._monotonic, self._pause, self._pace = monotonic, pause, pace
         self._connection: happybase.Connection | None = None
         self.reads, self.writes, self.seconds = 0, 0, 0.0
+        """Keys asked for, those scanned by SCANNED_FOR_A_REQUEST; entries written or removed; how long both waited and took."""
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
         found_entries: dict[str, Entry] = {}
@@ -104,9 +107,15 @@ class ThriftIndexClient:
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[str, Entry]]:
         """In calls of BATCH rows, each of which begins behind the last row that came: a scanner does not outlive its connection."""
         end = min(end or STATE_ROW, STATE_ROW)
-        while rows := self._call(partial(self._scan_some, start=start, end=end)):
+        while rows := self._scan_batch(start, end):
             yield from map(_entry_of, rows)
             start = rows[-1].row + b"\0"
+
+    def _scan_batch(self, start: bytes, end: bytes) -> list[Any]:
+        self._wait_for(BATCH // SCANNED_FOR_A_REQUEST)
+        rows = self._call(partial(self._scan_some, start=start, end=end))
+        self.reads += -(-len(rows) // SCANNED_FOR_A_REQUEST)
+        return rows
 
     def _scan_some(self, client: Any, *, start: bytes, end: bytes) -> list[Any]:
         scanner = client.scannerOpenWithStop(self._name, start, end, [FAMILY], {})
@@ -154,6 +163,11 @@ class ThriftIndexClient:
                 begin += granted
         finally:
             self.seconds += self._monotonic() - began
+
+    def _wait_for(self, requests: int) -> None:
+        """Until they are all allowed."""
+        for _ in self._batches(range(requests)):
+            pass
 
     def _call(self, ask: Callable[[Any], T]) -> T:
         """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises as the class says."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -35,6 +36,21 @@ def made_table(port: int) -> str:
     return name
 
 
+@dataclass
+class CountedPace:
+    """At most so many at once."""
+
+    most: int
+    taken: int = 0
+
+    def take(self, wanted: int) -> int:
+        granted = min(wanted, self.most)
+        self.taken += granted
+        return granted
+
+    def back_off(self) -> None: ...
+
+
 @pytest.fixture
 def client(hbase_url: str) -> Iterator[ThriftIndexClient]:
     port = urlsplit(hbase_url).port or 0
@@ -60,6 +76,16 @@ def test_entries_are_put_and_found_and_the_later_one_stands(client: ThriftIndexC
     scanned = [*client.scan(region.start, region.end)]
     assert dict(scanned) == dict.fromkeys([*KEYS, LONG, "a\0b"], HERE) | {"key 7": THERE, "key 8": THERE}
     assert [key for key, _ in client.scan(b"key 77", b"key 779")] == ["key 77", *(f"key 77{n}" for n in range(9))]
+
+
+def test_ten_entries_of_a_scan_are_a_request(client: ThriftIndexClient) -> None:
+    """Allowed before they are read, and counted as they come."""
+    client.put(dict.fromkeys(KEYS, HERE), at_ms=1_000)
+    pace = CountedPace(most=30)
+    paced = ThriftIndexClient(client._address, client._name.decode(), pace=pace)
+    assert len([*paced.scan(b"", b"")]) == len(KEYS) == 2_500
+    assert (pace.taken, paced.reads, paced.writes) == (4 * 100, 250, 0), "the fourth call finds that there are no more"
+    paced.close()
 
 
 def test_what_is_noted_is_no_entry(client: ThriftIndexClient) -> None:

@@ -52,7 +52,10 @@ def test_what_is_wrong_is_put_right_by_its_keys_and_all_are_compared_after(spark
     client, before = client_of(orders.table), client_of(orders.table).state()
     found_wrong = verified(spark, orders, "v")["problems"]
     assert found_wrong == NONE | {"missing": 2, "misplaced": 2, "without_row": 1}
-    output = verified(spark, orders, "r", repairs=True)
+    report = orders.run(spark, "verify_index", "r", source=None, verify=VerifySpec(repairs=True))
+    assert report.index_use is not None
+    assert (report.index_use.reads, report.index_use.writes) == (3 + 3 + 3, 5), "three comparisons, of ten entries a request"
+    output = report.output
     assert output["repaired"] == {"missing": 2, "misplaced": 2, "without_row": 1}
     assert (output["problems"], output["rows"], output["entries"], output["share"]) == (NONE, 30, 30, 1.0)
     assert entries(spark, orders) == places(spark, orders)

@@ -63,8 +63,8 @@ class Command(BaseCommand):
         )
         recover.add_argument("--again", action="store_true", help="it has lost them once more: all of them")
         verify = actions.add_parser("verify", help="compares all indexes with their tables")
-        verify.add_argument("--sampled", default="", metavar="SHARE", help="of the keys, such as 1%%")
-        verify.add_argument("--repair", action="store_true", help="puts right what is wrong")
+        verify.add_argument("--sampled", default="", metavar="SHARE", help="of the keys, such as 0.01 or 1%%")
+        verify.add_argument("--repairs", action="store_true", help="puts right what is wrong")
         for of_all in (recover, verify):
             of_all.add_argument("name")
             of_all.add_argument("--wait", action="store_true", help="until all have ended; they go on without it")
@@ -130,10 +130,10 @@ class Command(BaseCommand):
         states = recovery.recover(cluster, again=again, actor=_ACTOR, now=wiring.clock.now())
         self._show(states, partial(recovery.recovery_states, cluster), **how)
 
-    def _verify(self, *, name: str, sampled: str, repair: bool, **how: Any) -> None:
+    def _verify(self, *, name: str, sampled: str, repairs: bool, **how: Any) -> None:
         cluster, now = clusters.find_cluster(name), wiring.clock.now()
         params = {"sampled": _share(sampled)} if sampled else {}
-        states = recovery.verify(cluster, params | ({"repairs": True} if repair else {}), actor=_ACTOR, now=now)
+        states = recovery.verify(cluster, params | ({"repairs": True} if repairs else {}), actor=_ACTOR, now=now)
         self._show(states, partial(recovery.verify_states, cluster, now), **how)
 
     def _show(

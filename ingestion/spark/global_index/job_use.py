@@ -5,18 +5,35 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from typing import NamedTuple, TypeVar
+
+from pyspark import Accumulator
+from pyspark.sql import SparkSession
 
 from ingestion.index.client import IndexClient, IndexTableMissing, IndexUnavailable
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.report import IndexUse
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 SERVERS_KNOWN_FOR_S = 60.0
 """A table that is followed has a job every few seconds."""
 _COUNTED: dict[str, float] = {}
 """By the table's URI, in this process: when its servers were counted last, by the monotonic clock."""
+
+
+class TaskUse(NamedTuple):
+    """What the tasks of Spark ask, added up in the driver."""
+
+    reads: Accumulator[int]
+    writes: Accumulator[int]
+
+    def add(self, client: IndexClient) -> None:
+        """At the end of a task: what its client has asked."""
+        self.reads.add(client.reads)
+        self.writes.add(client.writes)
 
 
 class JobUse:
@@ -25,7 +42,10 @@ class JobUse:
     def __init__(self, guidance: Guidance, check_deadline: Callable[[], None] = lambda: None) -> None:
         self._guidance, self._check_deadline = guidance, check_deadline
         self._clients: dict[int, tuple[IndexClient, int, int, float]] = {}
-        self._reads_of_tasks, self._seconds_of_tasks = 0, 0.0
+        self._tasks: list[TaskUse] = []
+        self._held = ExitStack()
+        self.seconds_of_tasks = 0.0
+        """So long their driver waited for them."""
         self.entries: int | None = None
         """Counted while the index was made."""
 
@@ -42,21 +62,30 @@ class JobUse:
     def watch(self, client: IndexClient) -> None:
         self._clients.setdefault(id(client), (client, client.reads, client.writes, client.seconds))
 
-    def add_tasks(self, reads: int, seconds: float) -> None:
-        self._reads_of_tasks += reads
-        self._seconds_of_tasks += seconds
+    def use_of_tasks(self, spark: SparkSession) -> TaskUse:
+        """For tasks that this job is to run."""
+        context = spark.sparkContext
+        self._tasks.append(TaskUse(context.accumulator(0), context.accumulator(0)))
+        return self._tasks[-1]
+
+    def hold(self, block: AbstractContextManager[T]) -> T:
+        """Until the job ends."""
+        return self._held.enter_context(block)
+
+    def close(self) -> None:
+        self._held.close()
 
     def told(self, table: TableSpec, *, with_servers: bool) -> IndexUse | None:
         """None: it has not asked."""
         if not self._clients and self.entries is None:
             return None
-        reads = writes = 0
-        seconds = self._seconds_of_tasks
+        reads = sum(tasks.reads.value for tasks in self._tasks)
+        writes = sum(tasks.writes.value for tasks in self._tasks)
+        seconds = self.seconds_of_tasks
         for client, reads_before, writes_before, seconds_before in self._clients.values():
             reads += client.reads - reads_before
             writes += client.writes - writes_before
             seconds += client.seconds - seconds_before
-        reads += self._reads_of_tasks
         servers = _servers_of(table) if with_servers else ()
         return IndexUse(servers, reads, writes, round(seconds, 3), self.entries)
 
@@ -76,6 +105,7 @@ def use_of_job(guidance: Guidance, check_deadline: Callable[[], None]) -> Iterat
     try:
         yield _at_work
     finally:
+        _at_work.close()
         _at_work = before
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
-from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,7 +20,7 @@ from ingestion.spark.file_groups.record_locations import (
     record_key,
     stored_file_id,
 )
-from ingestion.spark.global_index.job_use import at_work
+from ingestion.spark.global_index.job_use import TaskUse, at_work
 from ingestion.spark.global_index.told_rate import open_task_client, told_rate
 
 _LOCATED = "key string, partition string, file_id string"
@@ -32,12 +31,12 @@ def locate_batch(spark: SparkSession, spec: GlobalIndexSpec, table: TableSpec, b
     if not all(is_certain_type(type_) for _, type_ in batch.frame.dtypes):
         return None
     tasks = max(1, min(spark.sparkContext.defaultParallelism, -(-batch.rows // BATCH)))
-    asked, began = spark.sparkContext.accumulator(0), time.monotonic()
+    use, began = at_work().use_of_tasks(spark), time.monotonic()
     with rate_of_tasks(spec, tasks) as rate_uri:
-        located = spread_keys(batch, table, tasks).mapInArrow(_asker(spec, rate_uri, asked), _LOCATED)
+        located = spread_keys(batch, table, tasks).mapInArrow(_asker(spec, rate_uri, use), _LOCATED)
         # Asked once, and kept on the disks for as long as somebody has the frame.
         located = located.localCheckpoint(eager=True)
-    at_work().add_tasks(asked.value, time.monotonic() - began)
+    at_work().seconds_of_tasks += time.monotonic() - began
     return None if located.where(F.col("key").isNull()).take(1) else located
 
 
@@ -64,11 +63,9 @@ def rate_of_tasks(spec: GlobalIndexSpec, tasks: int) -> Iterator[str]:
 
 
 def _asker(
-    spec: GlobalIndexSpec, rate_uri: str, asked: Accumulator[int]
+    spec: GlobalIndexSpec, rate_uri: str, use: TaskUse
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """For `mapInArrow`: keys -> those that have an entry, with their place. One that is null, for which the table format has a word of its own, is handed on.
-
-    `asked`: counts the keys."""
+    """For `mapInArrow`: keys -> those that have an entry, with their place. One that is null, for which the table format has a word of its own, is handed on."""
 
     def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         client = open_task_client(spec, rate_uri)
@@ -81,7 +78,7 @@ def _asker(
                 columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(3)]
                 yield pa.RecordBatch.from_arrays(columns, ["key", "partition", "file_id"])
         finally:
-            asked.add(client.reads)
+            use.add(client)
             client.close()
 
     return ask

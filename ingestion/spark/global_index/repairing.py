@@ -16,6 +16,7 @@ from ingestion.index.entries import Entry
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups.record_locations import stored_file_id
 from ingestion.spark.global_index.following import milliseconds_of
+from ingestion.spark.global_index.job_use import TaskUse, at_work
 from ingestion.spark.global_index.looking_up import rate_of_tasks
 from ingestion.spark.global_index.taken_back import completion_of, rollbacks_on
 from ingestion.spark.global_index.told_rate import open_task_client
@@ -48,14 +49,14 @@ def put_right(client: IndexClient, places: Mapping[str, Entry | None], *, at_ms:
 
 def put_right_by_tasks(spark: SparkSession, spec: GlobalIndexSpec, wrong: DataFrame, *, at_ms: int) -> None:
     """`wrong`: as `index_check.Repair` has it. Spark's tasks do it, each within its part of what the job may send."""
-    tasks = spark.sparkContext.defaultParallelism
+    tasks, use = spark.sparkContext.defaultParallelism, at_work().use_of_tasks(spark)
     with rate_of_tasks(spec, tasks) as rate_uri:
-        repaired = wrong.repartition(tasks, "key").mapInArrow(_repairer(spec, rate_uri, at_ms), "keys long")
+        repaired = wrong.repartition(tasks, "key").mapInArrow(_repairer(spec, rate_uri, use, at_ms), "keys long")
         repaired.agg({"keys": "sum"}).collect()
 
 
 def _repairer(
-    spec: GlobalIndexSpec, rate_uri: str, at_ms: int
+    spec: GlobalIndexSpec, rate_uri: str, use: TaskUse, at_ms: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """For `mapInArrow`: keys with their places -> how many there were."""
 
@@ -67,6 +68,7 @@ def _repairer(
                 put_right(client, {row["key"]: _place_of(row) for row in rows}, at_ms=at_ms)
                 keys += len(rows)
         finally:
+            use.add(client)
             client.close()
         yield pa.RecordBatch.from_arrays([pa.array([keys], pa.int64())], ["keys"])
 

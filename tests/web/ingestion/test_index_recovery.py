@@ -173,7 +173,7 @@ def test_what_cannot_be_asked_for_is_said_and_the_others_are(copies: list[Datase
 
 
 def test_all_are_verified_in_a_sample_and_put_right(copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {*states("verify", "main", "--sampled", "1%", "--repair").values()} == {"queued"}
+    assert {*states("verify", "main", "--sampled", "1%", "--repairs").values()} == {"queued"}
     assert {json.dumps(run.params) for run in JobRun.objects.all()} == {'{"sampled": 0.01, "repairs": true}'}
     right = {"index": "hbase", "rows": 9, "entries": 9, "problems": {"missing": 0}, "examples": {}, "repaired": {}}
 
