@@ -54,7 +54,9 @@ def test_what_is_wrong_is_put_right_by_its_keys_and_all_are_compared_after(spark
     assert found_wrong == NONE | {"missing": 2, "misplaced": 2, "without_row": 1}
     report = orders.run(spark, "verify_index", "r", source=None, verify=VerifySpec(repairs=True))
     assert report.index_use is not None
-    assert (report.index_use.reads, report.index_use.writes) == (3 + 3 + 3, 5), "three comparisons, of ten entries a request"
+    assert (report.index_use.reads, report.index_use.writes) == (3 + 3 + 3, 5), (
+        "three comparisons, of ten entries a request"
+    )
     output = report.output
     assert output["repaired"] == {"missing": 2, "misplaced": 2, "without_row": 1}
     assert (output["problems"], output["rows"], output["entries"], output["share"]) == (NONE, 30, 30, 1.0)

@@ -9,11 +9,11 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import fs
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,7 +27,7 @@ from ingestion.spark.file_groups.key_map import goes_on_from
 from ingestion.spark.file_groups.record_locations import stored_file_id
 from ingestion.spark.global_index.administration import Administration, open_administration
 from ingestion.spark.global_index.following import milliseconds_of, note_built
-from ingestion.spark.global_index.staging import check_staging
+from ingestion.spark.global_index.staging import check_staging, remove_staged, staged_name, sweep_staging
 from ingestion.spark.global_index.taken_back import rollbacks_on
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
@@ -83,10 +83,11 @@ def build(
     completions, rollbacks = _completions(table), rollbacks_on(Timeline(table.uri))
     newest = max(completions.values(), default="")
     building = uuid.uuid4().hex
-    folder = f"{index.staging_uri.rstrip('/')}/{index.table}-{building}"
+    folder = f"{index.staging_uri.rstrip('/')}/{staged_name(index.table)}"
     with open_administration(spark, _settings_of(index)) as hbase:
         hbase.check_owner(index.table, table.uri)
         check_staging(index.staging_uri, hbase)
+        sweep_staging(index.staging_uri, index.table, now=datetime.now(UTC))
         try:
             files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
             failpoint.reach("index.after_reading")
@@ -212,5 +213,4 @@ def _first_of_each(batch: pa.RecordBatch, last: bytes) -> tuple[pa.RecordBatch, 
 def _remove(folder: str) -> None:
     """HBase has moved the files; folders are left, and files where it was not loaded."""
     filesystem, path = open_storage(folder)
-    if filesystem.get_file_info(path).type != fs.FileType.NotFound:
-        filesystem.delete_dir(path)
+    remove_staged(filesystem, filesystem.get_file_info(path))

@@ -1,19 +1,28 @@
-"""Whether HBase takes files from where they are to be staged, asked before any is written."""
+"""Where files are staged for HBase: whether it takes them from there, asked before any is written, and what dead jobs have left."""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from http.client import HTTPException
 from urllib.request import ProxyHandler, build_opener
+from uuid import uuid4
+
+from pyarrow import fs
 
 from ingestion.domain.index_cluster.staging import staging_problem
 from ingestion.spark.global_index.administration import Administration, RegionServer
+from ingestion.spark.tables.timeline import open_storage
 
 _TIMEOUT_S = 5.0
 _OPENER = build_opener(ProxyHandler({}))
 _ROOT, _DEFAULT = "hbase.rootdir", "fs.defaultFS"
+LEFT_AFTER = timedelta(days=2)
+"""No job that makes an index takes so long."""
 logger = logging.getLogger(__name__)
 
 
@@ -28,6 +37,28 @@ def check_staging(staging_uri: str, hbase: Administration) -> None:
     problem = staging_problem(staging_uri, root_uri_of(servers), distant_servers)
     if problem:
         raise UnfitStaging(problem)
+
+
+def staged_name(index_table: str, suffix: str = "") -> str:
+    """A new one, of a folder or a file where files of the index are staged."""
+    return f"{index_table}-{uuid4().hex}{suffix}"
+
+
+def sweep_staging(staging_uri: str, index_table: str, *, now: datetime) -> None:
+    """Removes what jobs of the index that died have left there: whatever has such a name and is older than LEFT_AFTER."""
+    filesystem, path = open_storage(staging_uri)
+    is_ours = re.compile(rf"{re.escape(index_table)}-[0-9a-f]{{32}}(\.\w+)?").fullmatch
+    for info in filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True)):
+        if is_ours(info.base_name) and info.mtime is not None and info.mtime < now - LEFT_AFTER:
+            with suppress(FileNotFoundError):  # another job sweeps as well
+                remove_staged(filesystem, info)
+
+
+def remove_staged(filesystem: fs.FileSystem, info: fs.FileInfo) -> None:
+    if info.type == fs.FileType.Directory:
+        filesystem.delete_dir(info.path)
+    elif info.type == fs.FileType.File:
+        filesystem.delete_file(info.path)
 
 
 def root_uri_of(servers: Sequence[RegionServer]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +13,7 @@ from ingestion.domain.index_cluster.fresh_rate import EVERY_S, FreshRate, writte
 from ingestion.index.thrift_client import ThriftIndexClient
 from ingestion.spark.contract.spec import GlobalIndexSpec
 from ingestion.spark.global_index.clients import open_client
+from ingestion.spark.global_index.staging import staged_name
 from ingestion.spark.tables.timeline import open_storage
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ def open_task_client(spec: GlobalIndexSpec, rate_uri: str) -> ThriftIndexClient:
 @contextmanager
 def told_rate(folder: str, name: str, rate: Callable[[], float]) -> Iterator[str]:
     """While the block runs: the URI of a file that says what `rate` does. Raises OSError where it cannot be written in the beginning."""
-    uri = f"{folder.rstrip('/')}/{name}-{uuid.uuid4().hex}.rate"
+    uri = f"{folder.rstrip('/')}/{staged_name(name, '.rate')}"
     _write(uri, written_rate(rate(), 0))
     done = Event()
     thread = Thread(target=_tell, args=(uri, rate, done), name="rate", daemon=True)
