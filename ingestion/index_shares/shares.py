@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -23,7 +23,7 @@ from ingestion.index_shares.standing import HBASE, standing_index
 from ingestion.models import Commit, IndexAllowance, IndexCluster, IndexShare
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.datasets.feed_options import has_changelog
-from lakehub.catalog.models import DatasetCopy, DatasetKind
+from lakehub.catalog.models import Dataset, DatasetCopy, DatasetKind
 from lakehub.kernel.errors import NotFound, Refused
 
 LEAST_BY_HAND = WHOLE // 100_000
@@ -33,11 +33,13 @@ _WHOLE_TABLE = "insert_overwrite_table"
 
 
 def is_in_cluster(copy: DatasetCopy) -> bool:
-    """Whether jobs look its keys up in a cluster. Append-only datasets look none up."""
-    dataset = copy.dataset
-    if standing_index(copy) != HBASE:
-        return False
-    return dataset.kind != DatasetKind.APPEND_ONLY or has_changelog(dataset)
+    """Whether jobs look its keys up in a cluster."""
+    return standing_index(copy) == HBASE
+
+
+def asks_seldom(dataset: Dataset) -> bool:
+    """Of a dataset whose rows are never changed only those are looked up that come late, or that somebody loads or deletes again."""
+    return dataset.kind == DatasetKind.APPEND_ONLY and not has_changelog(dataset)
 
 
 def recompute_all() -> int:
@@ -64,7 +66,7 @@ def recompute(cluster: IndexCluster) -> int:
             IndexShare.objects.filter(pk__in=gone).delete()
         IndexShare.objects.bulk_create(come)
         kept = {key: share for key, share in shares.items() if key not in gone} | {share.pk: share for share in come}
-        return len(gone) + _write_fractions(kept)
+        return len(gone) + _write_fractions(kept, seldom={key for key, copy in wanted.items() if asks_seldom(copy.dataset)})
 
 
 def note_table(copy: DatasetCopy, *, servers: int | None = None, rows: int | None = None) -> bool:
@@ -128,8 +130,12 @@ def _new_share(cluster: IndexCluster, copy: DatasetCopy) -> IndexShare:
     return IndexShare(copy=copy, cluster=cluster, rows=max(0, left["rows"]))
 
 
-def _write_fractions(shares: Mapping[int, IndexShare]) -> int:
-    tables = {key: IndexedTable(share.rows, share.servers, share.fraction_by_hand) for key, share in shares.items()}
+def _write_fractions(shares: Mapping[int, IndexShare], *, seldom: Collection[int]) -> int:
+    """`seldom`: those whose rows say nothing of how many keys are asked for; they live on the even part."""
+    tables = {
+        key: IndexedTable(0 if key in seldom else share.rows, share.servers, share.fraction_by_hand)
+        for key, share in shares.items()
+    }
     parts = fractions(tables)
     changed = [share for key, share in shares.items() if share.fraction != parts[key]]
     for share in changed:

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import OuterRef, Q, Subquery
 
 from ingestion.domain.index_cluster.allowed_qps import allowed_qps
-from ingestion.index_shares.shares import is_in_cluster
+from ingestion.index_shares.shares import asks_seldom
 from ingestion.index_shares.standing import HBASE
 from ingestion.lake.index_findings import index_sentence
 from ingestion.models import IndexCluster, IndexShare, JobKind, JobRun, JobState
@@ -26,11 +26,10 @@ _AT_WORK = (JobState.QUEUED, JobState.RUNNING)
 class IndexState:
     """`choice`: which index its jobs use, and which is to take its place. `waits_for`: why a job does not go on; empty: none waits. `verified`: the newest look at it that has ended well.
 
-    `is_in_cluster`: its jobs look keys up there; `cluster`, `share`: None where there is none, or for another kind."""
+    `cluster`, `share`: None where there is none, or for another kind."""
 
     copy: DatasetCopy
     choice: CopyIndex
-    is_in_cluster: bool
     cluster: IndexCluster | None
     share: IndexShare | None
     waits_for: str
@@ -40,6 +39,14 @@ class IndexState:
     def kind(self) -> str:
         """That its jobs use."""
         return self.choice.index
+
+    @property
+    def is_in_cluster(self) -> bool:
+        return self.kind == HBASE
+
+    @property
+    def is_asked_seldom(self) -> bool:
+        return self.is_in_cluster and asks_seldom(self.copy.dataset)
 
     @property
     def change(self) -> str:
@@ -138,7 +145,7 @@ def _state_of(
     is_hbase = choice.index == HBASE
     cluster = getattr(copy.data_center, "index_cluster", None) if is_hbase else None
     share = getattr(copy, "index_share", None) if is_hbase else None
-    return IndexState(copy, choice, is_in_cluster(copy), cluster, share, waits_for, verified)
+    return IndexState(copy, choice, cluster, share, waits_for, verified)
 
 
 def _waits_of(dataset: Dataset) -> Mapping[int, str]:

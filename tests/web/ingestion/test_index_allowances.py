@@ -232,11 +232,18 @@ def test_bulk_loads_never_go_through_it(flights: DatasetCopy, kind: str) -> None
     assert take(job(flights, kind), "host:1:a") is None
 
 
-def test_other_indexes_and_append_only_datasets_need_none(flights: DatasetCopy) -> None:
+def test_other_indexes_need_none(flights: DatasetCopy) -> None:
     uses_another_index(flights)
     assert take(job(flights), "host:1:a") is None
-    assert take(job(indexed("clicks", kind=DatasetKind.APPEND_ONLY)), "host:1:a") is None
     assert counted() == []
+
+
+def test_an_append_only_dataset_asks_for_what_comes_late_within_its_part(flights: DatasetCopy) -> None:
+    clicks = indexed("clicks", kind=DatasetKind.APPEND_ONLY)
+    recompute_all()
+    allowance = take(job(clicks), "host:1:a")
+    assert isinstance(allowance, Allowance)
+    assert allowance.parts == IndexShare.objects.get(copy=clicks).fraction > 0
 
 
 @pytest.mark.django_db

@@ -33,7 +33,6 @@ def fractions() -> dict[str, int]:
 def test_shares_come_and_go_with_their_datasets_and_the_second_time_nothing_changes(main: IndexCluster) -> None:
     flights, planes = indexed("flights"), indexed("planes")
     indexed("crews", index="simple")
-    indexed("clicks", kind=DatasetKind.APPEND_ONLY)
     assert (recompute_all(), fractions()) == (2, {"flights": WHOLE // 2, "planes": WHOLE // 2})
     with CaptureQueriesContext(connection) as queries:
         assert recompute(main) == 0
@@ -44,6 +43,19 @@ def test_shares_come_and_go_with_their_datasets_and_the_second_time_nothing_chan
     planes.dataset.offboarded_at = NOW
     planes.dataset.save()
     assert (recompute_all(), fractions()) == (1, {})
+
+
+def test_rows_that_are_never_changed_count_for_nothing(main: IndexCluster) -> None:
+    """However many clicks there are, few of them are looked up."""
+    flights, clicks = indexed("flights"), indexed("clicks", kind=DatasetKind.APPEND_ONLY)
+    recompute_all()
+    note_table(flights, rows=1_000)
+    note_table(clicks, rows=1_000_000_000)
+    assert fractions() == {"clicks": WHOLE // 10, "flights": WHOLE // 10 + WHOLE * 4 // 5}
+    clicks.dataset.kind = DatasetKind.APPEND_PLUS_UPDATE
+    clicks.dataset.save()
+    recompute_all()
+    assert fractions()["clicks"] > WHOLE * 4 // 5
 
 
 def test_without_a_cluster_one_query_is_asked() -> None:

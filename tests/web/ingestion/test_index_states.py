@@ -148,11 +148,11 @@ def test_what_a_job_waits_for_is_shown_until_it_waits_no_more(viewer: Client) ->
     assert state(viewer)["waits_for"] == ""
 
 
-def test_a_dataset_whose_rows_never_change_takes_no_part(viewer: Client) -> None:
+def test_a_dataset_whose_rows_never_change_asks_seldom(viewer: Client) -> None:
     index_jobs.cluster()
     index_jobs.indexed("flights", kind=DatasetKind.APPEND_ONLY)
     recompute_all()
-    assert "No job looks a key up: rows of this dataset are never changed." in card(viewer)
+    assert "Rows of this dataset are never changed: only those that come late are looked up. Cluster main" in card(viewer)
     assert state(viewer)["problem"] == ""
 
 
