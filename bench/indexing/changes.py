@@ -88,7 +88,8 @@ def _changes(turns: _Turns, loaded_s: float, is_grown: bool) -> Changes:
     """Look-ups come last: an upsert by `hbase` then pays for what its index has to follow of the one before."""
     size = turns.size
     if not size.is_brief:
-        turns.upserts(Kind(size.kinds[0].share, spread=False))  # which is not measured
+        for is_spread in (False, True):  # not measured: the writer of a few files and Spark are warm then
+            turns.upserts(Kind(size.kinds[0].share, spread=is_spread))
     upserts = {kind: turns.upserts(kind) for kind in size.kinds}
     turns.check()
     kinds = {

@@ -66,7 +66,9 @@ def recompute(cluster: IndexCluster) -> int:
             IndexShare.objects.filter(pk__in=gone).delete()
         IndexShare.objects.bulk_create(come)
         kept = {key: share for key, share in shares.items() if key not in gone} | {share.pk: share for share in come}
-        return len(gone) + _write_fractions(kept, seldom={key for key, copy in wanted.items() if asks_seldom(copy.dataset)})
+        return len(gone) + _write_fractions(
+            kept, seldom={key for key, copy in wanted.items() if asks_seldom(copy.dataset)}
+        )
 
 
 def note_table(copy: DatasetCopy, *, servers: int | None = None, rows: int | None = None) -> bool:

@@ -99,6 +99,23 @@ def test_a_changed_row_costs_as_much_in_a_table_of_a_million_rows_as_in_one_of_1
     assert {counted.jobs for counted in (*small, *large)} == {0}
 
 
+@pytest.mark.parametrize("index", ["record_index", "memory", "hbase"])
+def test_a_batch_that_is_spread_over_a_month_is_no_work_of_sparks(
+    spark: SparkSession, tmp_path: Path, index: str
+) -> None:
+    """All files are written anew, some of them for a row that moves there."""
+    shop = Orders(tmp_path, index=index)
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.fill(300, days=30)
+    assert shop.run(spark, "bootstrap", "b").error is None
+    shop.sql("update orders set amount = -1, updated_at = '2026-11-17 08:00:00' where id % 3 = 0")
+    shop.sql("update orders set day = '2026-11-30', updated_at = '2026-11-17 08:00:00' where id < 4")
+    with counting(spark) as counted:
+        report = shop.run(spark, "incremental", "i")
+    assert (report.error, report.counts.applied, counted.jobs) == (None, 102, 0)
+    assert shop.rows(spark) == shop.source_rows()
+
+
 @pytest.mark.parametrize("index", list(INDEXES))
 def test_random_batches_leave_the_table_that_spark_leaves(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str

@@ -19,7 +19,7 @@ from ingestion.spark.file_groups.record_locations import (
     record_key,
 )
 
-MAX_NAMED_KEYS = 10_000
+MAX_NAMED_KEYS = 50_000
 """Of more, reading the whole table costs less than collecting them and looking each up."""
 
 

@@ -154,7 +154,8 @@ def _commit_by_spark(job: Job, batch: staging.StagedBatch, plan: CommitPlan, ind
 def _judge_and_commit(
     job: Job, rows: DataFrame, batch: staging.StagedBatch, plan: CommitPlan, index: Index
 ) -> RowCounts | None:
-    judged = _rows_with_fates(job, rows, batch, plan, index).persist()
+    with job.phase("judge"):  # an index may be asked for keys here
+        judged = _rows_with_fates(job, rows, batch, plan, index).persist()
     try:
         with job.phase("judge"):
             counted = count_fates(judged, job.table, read=batch.read, errors=batch.errors)

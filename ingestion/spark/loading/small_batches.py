@@ -32,9 +32,11 @@ from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline, open_storage
 
 logger = logging.getLogger(__name__)
-MAX_ROWS = 10_000
-MAX_FILES, MAX_BYTES = 16, 64 * 1024 * 1024
-"""Base files that are read and written anew in the driver; more are the work of Spark's executors."""
+_MIB = 1024 * 1024
+MAX_ROWS, MAX_ROW_BYTES = 50_000, 64 * _MIB
+"""Of the batch, which is in the driver's memory."""
+MAX_FILES, MAX_FILE_BYTES, MAX_BYTES = 256, 64 * _MIB, 512 * _MIB
+"""Base files that are read and written anew in the driver, a few at a time; more are the work of Spark's executors."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def open_small_batch(
     table = job.table
     if (
         staged.rows > MAX_ROWS
-        or staged.row_bytes > MAX_BYTES
+        or staged.row_bytes > MAX_ROW_BYTES
         or staged.is_replayed
         or not has_certain_keys(table, target)
     ):
@@ -111,7 +113,8 @@ def files_of_keys(
 
 def are_few(files: Sequence[BaseFile]) -> bool:
     """To read and write anew without Spark."""
-    return len(files) <= MAX_FILES and sum(file.size for file in files) <= MAX_BYTES
+    sizes = [file.size for file in files]
+    return len(sizes) <= MAX_FILES and max(sizes, default=0) <= MAX_FILE_BYTES and sum(sizes) <= MAX_BYTES
 
 
 def columns_to_write(spark: SparkSession, table: TableSpec, target: Schema) -> str | None:

@@ -152,7 +152,9 @@ def test_a_dataset_whose_rows_never_change_asks_seldom(viewer: Client) -> None:
     index_jobs.cluster()
     index_jobs.indexed("flights", kind=DatasetKind.APPEND_ONLY)
     recompute_all()
-    assert "Rows of this dataset are never changed: only those that come late are looked up. Cluster main" in card(viewer)
+    assert "Rows of this dataset are never changed: only those that come late are looked up. Cluster main" in card(
+        viewer
+    )
     assert state(viewer)["problem"] == ""
 
 
