@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from ingestion.domain.index_cluster.allowed_qps import even_servers
 from ingestion.index.entries import Entry
 from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
@@ -100,7 +101,7 @@ def _count_servers(work: Work) -> int:
     from ingestion.index_shares.shares import note_table
 
     with closing(open_client(work.index)) as client:
-        servers = len({(region.host, region.port) for region in client.regions()})
+        servers = even_servers(f"{region.host}:{region.port}" for region in client.regions())
     note_table(_run(work).copy, servers=servers)
     return servers
 

@@ -15,7 +15,7 @@ from lakehub.catalog.models import DatasetCopy
 def note_use(copy: DatasetCopy, use: IndexUse, *, now: datetime) -> None:
     """After the job's commits were recorded: entries that it has counted hold whatever these say. Without a share nothing is kept."""
     if use.servers or use.entries is not None:
-        note_table(copy, servers=len(use.servers) or None, rows=use.entries)
+        note_table(copy, servers=use.even_servers or None, rows=use.entries)
     requests = use.reads + use.writes
     if requests:
         IndexShare.objects.filter(copy=copy).update(

@@ -41,7 +41,8 @@ class WrittenKeys:
 
 @dataclass(frozen=True)
 class IndexUse:
-    """What a job has asked of the Global Index. `servers`: `host:port` of each region server that has a part of the table; none: they were not counted.
+    """What a job has asked of the Global Index. `servers`: `host:port` of each region server that has a part of the table, and as how many they count
+    (`even_servers`); none: they were not counted.
     `reads`: keys that were asked for; `writes`: entries written or removed; `seconds`: that took. `entries`: of the index, where the job has counted them."""
 
     servers: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ class IndexUse:
     writes: int = 0
     seconds: float = 0.0
     entries: int | None = None
+    even_servers: int = 0
 
 
 def _known(*instants: str | None) -> list[str]:

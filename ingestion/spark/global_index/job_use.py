@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from pyspark import Accumulator
 from pyspark.sql import SparkSession
 
+from ingestion.domain.index_cluster.allowed_qps import even_servers
 from ingestion.index.client import IndexClient, IndexTableMissing, IndexUnavailable
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.report import IndexUse
@@ -86,8 +87,9 @@ class JobUse:
             reads += client.reads - reads_before
             writes += client.writes - writes_before
             seconds += client.seconds - seconds_before
-        servers = _servers_of(table) if with_servers else ()
-        return IndexUse(servers, reads, writes, round(seconds, 3), self.entries)
+        hosts = _hosts_of(table) if with_servers else ()
+        servers = tuple(sorted({*hosts}))
+        return IndexUse(servers, reads, writes, round(seconds, 3), self.entries, even_servers(hosts))
 
 
 _at_work = JobUse(NoGuidance())
@@ -109,8 +111,8 @@ def use_of_job(guidance: Guidance, check_deadline: Callable[[], None]) -> Iterat
         _at_work = before
 
 
-def _servers_of(table: TableSpec) -> tuple[str, ...]:
-    """`host:port` of each region server that has a region of the table; none where they were counted a moment ago, or HBase does not answer at once."""
+def _hosts_of(table: TableSpec) -> tuple[str, ...]:
+    """`host:port` of the region server of each region of the table; none where they were counted a moment ago, or HBase does not answer at once."""
     # The client of HBase is loaded by tables that have such an index.
     from ingestion.spark.global_index.clients import open_client
 
@@ -119,9 +121,9 @@ def _servers_of(table: TableSpec) -> tuple[str, ...]:
         return ()
     try:
         with closing(open_client(table.global_index, patience_s=0.0, timeout_s=5.0)) as client:
-            servers = {(region.host, region.port) for region in client.regions()}
+            hosts = tuple(f"{region.host}:{region.port}" for region in client.regions())
     except (IndexUnavailable, IndexTableMissing) as problem:
         logger.info("The servers of the index of `%s` are not counted now: %s", table.name, problem)
         return ()
     _COUNTED[table.uri] = now
-    return tuple(f"{host}:{port}" for host, port in sorted(servers))
+    return hosts

@@ -107,7 +107,7 @@ def test_a_copy_in_a_cluster_shows_what_it_may_ask_and_has_asked(viewer: Client)
         "Verified never",
     ):
         assert each in words
-    note_use(copy, IndexUse(("rs1:1", "rs2:1"), 5_000, 400, 4.5, entries=1_234_567), now=NOW)
+    note_use(copy, IndexUse(("rs1:1", "rs2:1"), 5_000, 400, 4.5, entries=1_234_567, even_servers=2), now=NOW)
     words, shown_state = card(viewer), state(viewer)
     for each in (
         "Cluster main, 2 region servers",

@@ -42,7 +42,7 @@ def test_a_server_more_raises_the_rate_of_the_next_job(launcher: FakeLauncher) -
     index_jobs.cluster()
     flights = index_jobs.indexed("flights")
     given.commit(flights)
-    use = IndexUse(THREE, reads=40, writes=2, seconds=0.5, entries=1_234)
+    use = IndexUse(THREE, reads=40, writes=2, seconds=0.5, entries=1_234, even_servers=3)
     assert deleted(flights, launcher, 1, use, NOTHING_TO_DO) == 6_000.0
     share = IndexShare.objects.get(copy=flights)
     assert (share.servers, share.rows, share.requests) == (3, 1_234, 42)
@@ -58,7 +58,9 @@ def test_a_batch_of_a_followed_table_tells_it_too(shop: Shop, monkeypatch: pytes
     index_jobs.cluster()
     works = shop.run
     monkeypatch.setattr(
-        shop, "run", lambda *given: replace(works(*given), index_use=IndexUse(THREE, reads=1, seconds=0.1))
+        shop,
+        "run",
+        lambda *given: replace(works(*given), index_use=IndexUse(THREE, reads=1, seconds=0.1, even_servers=3)),
     )
     process = follower(shop.worker())
     process.step()
