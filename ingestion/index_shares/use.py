@@ -12,6 +12,12 @@ from ingestion.spark.contract.report import IndexUse
 from lakehub.catalog.models import DatasetCopy
 
 
+def note_servers(copy: DatasetCopy, servers: int) -> None:
+    """A job at work has counted them: what it may send follows with its next renewal. 0: it has not."""
+    if servers:
+        note_table(copy, servers=servers)
+
+
 def note_use(copy: DatasetCopy, use: IndexUse, *, now: datetime) -> None:
     """After the job's commits were recorded: entries that it has counted hold whatever these say. Without a share nothing is kept."""
     if use.servers or use.entries is not None:

@@ -11,7 +11,7 @@ from functools import partial
 from structlog.contextvars import bound_contextvars
 
 from ingestion.captures.beginning import why_load_waits
-from ingestion.index_shares.use import note_use
+from ingestion.index_shares.use import note_servers, note_use
 from ingestion.lake import commits
 from ingestion.launchers import Launcher
 from ingestion.models import JobKind, JobRun, JobState
@@ -230,3 +230,4 @@ def _tell_progress(run: JobRun, worker: Worker) -> None:
         return
     if progress is not None:
         job_runs.tell_progress(run, worker.name, progress, now=worker.clock())
+        note_servers(run.copy, progress.index_servers)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -59,6 +60,7 @@ def execute(
     job = Job(spec, spark, secrets, lease=lease or NoLease(), guidance=guidance or NoGuidance())
     on_start(job)
     with job_use.use_of_job(job.guidance, job.check_deadline) as use:
+        job.count_index_servers = partial(use.count_servers, spec.table)
         report = _executed(job)
         # One that failed may have failed because HBase does not answer.
         index_use = use.told(spec.table, with_servers=report.status != FAILED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -66,6 +66,8 @@ class Job:
     """Of all readings: what the launcher was told that was read of the source."""
     corrected_entries: int = 0
     """Keys that the index had in files which do not hold them; it has been put right."""
+    count_index_servers: Callable[[], int] = lambda: 0
+    """See JobProgress; asked from any thread."""
     current_phase: tuple[str, float] | None = None
     """Its name and when it began, by the monotonic clock: one tuple, so that another thread never reads half of it."""
 
@@ -113,7 +115,8 @@ class Job:
         """How far it is, asked from any thread. Raises what Spark raises where it is gone."""
         name, began = self.current_phase or ("start", self.started_monotonic)
         done, total = (0, 0) if name == "read" else stage_tasks(self.spark)
-        return JobProgress(name, round(time.monotonic() - began, 1), self.rows_read, self.rows_total, done, total)
+        seconds, servers = round(time.monotonic() - began, 1), self.count_index_servers()
+        return JobProgress(name, seconds, self.rows_read, self.rows_total, done, total, servers)
 
     def deadline_error(self) -> str | None:
         """In words, where the deadline has passed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.file_groups import batch_keys
 from ingestion.spark.file_groups.batch_keys import BatchKeys
-from ingestion.spark.global_index import building
+from ingestion.spark.global_index import building, job_use
 from ingestion.spark.global_index.building import build
+from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import follow
 from ingestion.spark.global_index.looking_up import spread_keys
 from ingestion.spark.indexes import hbase
@@ -41,10 +43,11 @@ def orders(tmp_path: Path) -> Orders:
 
 
 def entries(spark: SparkSession, orders: Orders) -> dict[str, tuple[str, str]]:
-    """What the index says, once it has followed."""
-    client = client_of(orders.table)
-    follow(spark, orders.table, client)
-    found_entries = [each for region in client.regions() for each in client.scan(region.start, region.end)]
+    """What the index says, once it has followed. Its scan is not among the requests of `client_of`."""
+    follow(spark, orders.table, client_of(orders.table))
+    assert orders.table.global_index is not None
+    with closing(open_client(orders.table.global_index)) as client:
+        found_entries = [each for region in client.regions() for each in client.scan(region.start, region.end)]
     assert len(found_entries) == len(dict(found_entries))
     return {key: (entry.partition, entry.file_id) for key, entry in found_entries}
 
@@ -123,6 +126,17 @@ def test_requests_follow_the_batch(spark: SparkSession, orders: Orders) -> None:
     reads, writes = counted(orders)
     assert (reads - 27, writes - 7) == (2 + 2, 2)
     assert orders.rows(spark) == [row for row in orders.source_rows() if row[0] not in (3, 4)]
+
+
+def test_a_job_at_work_counts_the_servers_again(spark: SparkSession, orders: Orders) -> None:
+    """Once it has asked, and no more than once a minute."""
+    orders.fill(9)
+    orders.run(spark, "bootstrap", "b")
+    job_use._COUNTED.clear()
+    with job_use.use_of_job(NoGuidance(), lambda: None) as use:
+        assert use.count_servers(orders.table) == 0
+        assert len(client_of(orders.table).get(["3"])) == 1
+        assert [use.count_servers(orders.table) for _ in range(2)] == [1, 0]
 
 
 def test_a_batch_that_turns_out_to_be_sparks_asks_for_its_keys_once(

@@ -17,6 +17,7 @@ class JobProgress:
     """`phase` is one of the report's phases; `phase_s`: how long it lasts already.
 
     `rows_read` of `rows_total` (None: the source does not say). `tasks_done` of `tasks_total`: Spark's, of the stages that run now.
+    `index_servers`: as how many region servers those count that host its Global Index now; 0: that was not asked again.
     """
 
     phase: str
@@ -25,6 +26,7 @@ class JobProgress:
     rows_total: int | None = None
     tasks_done: int = 0
     tasks_total: int = 0
+    index_servers: int = 0
 
     @classmethod
     def from_file(cls, path: Path) -> JobProgress | None:

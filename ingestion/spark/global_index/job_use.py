@@ -76,6 +76,10 @@ class JobUse:
     def close(self) -> None:
         self._held.close()
 
+    def count_servers(self, table: TableSpec) -> int:
+        """Now, from any thread, as JobProgress has them. 0: the job has asked nothing, or they were counted a moment ago."""
+        return even_servers(_hosts_of(table)) if self._clients else 0
+
     def told(self, table: TableSpec, *, with_servers: bool) -> IndexUse | None:
         """None: it has not asked."""
         if not self._clients and self.entries is None:
@@ -119,11 +123,11 @@ def _hosts_of(table: TableSpec) -> tuple[str, ...]:
     counted_at, now = _COUNTED.get(table.uri), time.monotonic()
     if table.global_index is None or (counted_at is not None and now < counted_at + SERVERS_KNOWN_FOR_S):
         return ()
+    _COUNTED[table.uri] = now
     try:
         with closing(open_client(table.global_index, patience_s=0.0, timeout_s=5.0)) as client:
             hosts = tuple(f"{region.host}:{region.port}" for region in client.regions())
     except (IndexUnavailable, IndexTableMissing) as problem:
         logger.info("The servers of the index of `%s` are not counted now: %s", table.name, problem)
         return ()
-    _COUNTED[table.uri] = now
     return hosts

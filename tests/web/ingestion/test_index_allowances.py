@@ -12,12 +12,13 @@ from django.test.utils import CaptureQueriesContext
 
 from ingestion.domain.index_cluster.fractions import WHOLE
 from ingestion.index_shares.clusters import note_benchmark
-from ingestion.index_shares.shares import note_table, recompute_all, set_fraction
+from ingestion.index_shares.shares import recompute_all, set_fraction
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs import leases, run_worker
 from ingestion.runs.index_use.allowances import Allowance, take
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
 from lakehub.catalog.models import DatasetCopy, DatasetKind
 from lakehub.kernel.errors import Refused
@@ -215,7 +216,9 @@ def test_a_job_at_work_is_told_when_servers_come_and_other_jobs_take_their_part(
         assert len(queries) == 0
         return rate
 
-    note_table(flights, servers=3)
+    JobRun.objects.filter(pk=run.pk).update(leased_by="host:1:a")
+    run_worker._tell_progress(run, worker_at(NOW, FakeLauncher(far=JobProgress("judge", 1.0, index_servers=3))))
+    run_worker._tell_progress(run, worker_at(NOW, FakeLauncher(far=JobProgress("judge", 3.0))))
     assert told() == 6_000.0
     allowance.renew()
     assert told() == 18_000.0
