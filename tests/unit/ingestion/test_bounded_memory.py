@@ -80,5 +80,10 @@ def test_stored_rows_that_are_too_large_are_sparks(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(stored_rows, "MAX_TEXT_BYTES", 1_000_000)
     file = BaseFile(FileGroup("", "f"), "f_0_1.parquet", 5000)
     keys = [f"{number:06}" for number in range(20)]
+    columns = pa.schema([("doc", pa.string())])
     with pytest.raises(pa.ArrowInvalid, match="take 2,000,0"):
-        read_stored_rows(tmp_path.as_uri(), [file], keys, pa.schema([("doc", pa.string())]))
+        read_stored_rows(tmp_path.as_uri(), [file], keys, columns)
+    monkeypatch.setattr(stored_rows, "MAX_TEXT_BYTES", 3_000_000)
+    assert read_stored_rows(tmp_path.as_uri(), [file], keys, columns).num_rows == 20
+    with pytest.raises(pa.ArrowInvalid, match="take 4,000,"):  # of all files together
+        read_stored_rows(tmp_path.as_uri(), [file] * 9, keys, columns)
