@@ -184,11 +184,13 @@ def test_what_a_process_started_in_a_session_of_its_own_ends_too(tmp_path: Path)
         with subprocess.Popen(
             [sys.executable, "-c", supervise], cwd=PROJECT_ROOT, env=env, stdout=subprocess.PIPE
         ) as process:
-            assert process.stdout is not None
-            assert any(b"both run" in line for line in process.stdout)
-            assert len(processes_of(tmp_path)) == 4
-            process.send_signal(stop)
-            process.wait(scaled(15))
+            try:
+                assert process.stdout is not None
+                assert any(b"both run" in line for line in process.stdout)
+                assert len(processes_of(tmp_path)) == 4
+            finally:
+                process.send_signal(stop)
+                process.wait(scaled(15))
             wait_until(lambda: processes_of(tmp_path) == {}, within_s=10, otherwise=lambda: str(processes_of(tmp_path)))
 
 

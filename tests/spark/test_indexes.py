@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.file_groups import BaseFile
-from ingestion.spark.file_groups.batch_keys import BatchKeys
+from ingestion.spark.file_groups.batch_keys import MAX_NAMED_KEYS, BatchKeys
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.indexes.memory import _KEY_MAPS
 from ingestion.spark.loading import committing, small_batches
@@ -201,7 +201,7 @@ def test_keys_that_may_be_written_otherwise_are_not_named(
 
 
 def test_so_many_keys_are_not_named(spark: SparkSession, orders: Orders) -> None:
-    assert BatchKeys(spark.range(1), 10_001, None, orders.table).named is None
+    assert BatchKeys(spark.range(1), MAX_NAMED_KEYS + 1, None, orders.table).named is None
 
 
 def test_a_table_with_more_keys_than_memory_takes_is_fed_by_spark_and_the_commit_says_so(
