@@ -15,7 +15,7 @@ from ingestion.management.commands import index_clusters
 from ingestion.models import IndexCluster, JobKind, JobRun, JobState
 from ingestion.runs import run_worker
 from ingestion.runs.job_runs import MAX_WAITING_REQUESTS, request_run
-from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
+from ingestion.spark.contract.report import FAILED, INDEX_AWAY, SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub import wiring
 from lakehub.accounts.models import AuditEntry
@@ -27,7 +27,8 @@ from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(minutes=1)
-AWAY = "IndexUnavailable: HBase does not answer through its Thrift server thrift:9090"
+AWAY = "HBase does not answer through its Thrift server thrift:9090"
+UNFIT = "UnfitStaging: HBase does not take files from there"
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,11 @@ def built(spec: JobSpec) -> JobReport:
 
 
 def away(spec: JobSpec) -> JobReport:
-    return JobReport(spec.run_id, FAILED, error=AWAY)
+    return JobReport(spec.run_id, INDEX_AWAY, error=AWAY)
+
+
+def unfit(spec: JobSpec) -> JobReport:
+    return JobReport(spec.run_id, FAILED, error=UNFIT)
 
 
 def work(launcher: FakeLauncher, times: int = 1, now: datetime = SOON) -> None:
@@ -100,22 +105,35 @@ def test_all_indexes_are_made_anew_by_tier_and_a_call_in_between_goes_on_with_th
     assert AuditEntry.objects.filter(action="rebuild_index", actor="manage.py").count() == 4
 
 
-def test_while_hbase_is_away_runs_fail_in_its_words_and_the_next_call_asks_for_these_only(
+def test_while_hbase_is_away_runs_wait_with_its_words_and_are_not_asked_for_again(copies: list[DatasetCopy]) -> None:
+    command("recover", "main")
+    work(FakeLauncher(away), 4)
+    assert run_worker.run_next(worker_at(SOON, FakeLauncher(away))) is None
+    by_name = rows("recover", "main")
+    assert {row["state"] for row in by_name.values()} == {"queued"}
+    assert {row["problem"] for row in by_name.values()} == {f"waits for the index cluster: {AWAY}"}
+    launcher = FakeLauncher(built)
+    work(launcher, 4, now=SOON + timedelta(minutes=1))
+    assert [spec.table.name for spec, _ in launcher.asked] == ["zebras", "flights", "planes", "airports"]
+    assert ({*states("recover", "main").values()}, JobRun.objects.count()) == ({"done"}, 4)
+
+
+def test_what_has_failed_says_why_and_the_next_call_asks_for_these_only(
     copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command("recover", "main")
     work(FakeLauncher(built), 1)
     JobRun.objects.filter(state=JobState.QUEUED).update(attempt=9)  # the last one
-    work(FakeLauncher(away), 3)
+    work(FakeLauncher(unfit), 3)
     assert JobRun.objects.filter(state=JobState.FAILED).count() == 3
     assert [line for line in command("recover", "main") if "failed" in line] == []  # they were asked for again
     work(FakeLauncher(built), 1)
     JobRun.objects.filter(state=JobState.QUEUED).update(attempt=9)
-    monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(away)))
+    monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(unfit)))
     lines = command("recover", "main", "--wait")
     assert lines[-1] == "2 of 4 indexes are left. Call it again for the rest."
     (planes,) = [line for line in lines if "planes@dc1" in line and "failed" in line]
-    assert AWAY in planes
+    assert UNFIT in planes
     assert planes.startswith("tier 1  planes@dc1")
     monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(built)))
     assert {line.split()[3] for line in command("recover", "main", "--wait")[-2:]} == {"done"}

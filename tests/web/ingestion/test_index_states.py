@@ -141,9 +141,12 @@ def test_what_a_job_waits_for_is_shown_until_it_waits_no_more(viewer: Client) ->
     assert "Waits Waits for the index cluster main : its part is 50%" in card(viewer)
     assert state(viewer)["waits_for"] == crowded.why
     assert "lakehub_index_jobs_waiting 1.0" in viewer.get("/metrics").content.decode()
-    away = "IndexUnavailable: HBase does not answer through its Thrift server thrift:9090: <b>refused</b>."
+    away = "waits for the index cluster: HBase does not answer through its Thrift server thrift:9090: <b>refused</b>"
     JobRun.objects.filter(pk=run.pk).update(error=away)
-    assert "Waits HBase does not answer through its Thrift server thrift:9090: <b>refused</b>" in card(viewer)
+    assert (
+        "Waits Waits for the index cluster: HBase does not answer through its Thrift server thrift:9090: <b>ref"
+        in card(viewer)
+    )
     JobRun.objects.filter(pk=run.pk).update(state=JobState.FAILED)
     assert state(viewer)["waits_for"] == ""
 
