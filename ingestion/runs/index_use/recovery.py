@@ -94,7 +94,8 @@ def _states(cluster: IndexCluster, kind: JobKind, since: datetime) -> list[CopyR
 
 def _built_by_others(since: datetime) -> QuerySet[JobRun]:
     """Jobs that found no index, and have made it themselves: they have counted its entries. A batch of a followed copy leaves no report that says so."""
-    return JobRun.objects.filter(started_at__gte=since, report__index_use__entries__gte=0)
+    counted = JobRun.objects.filter(started_at__gte=since, report__index_use__entries__isnull=False)
+    return counted.exclude(report__index_use__entries=None)
 
 
 def _newest_of(copies: Collection[int], runs: QuerySet[JobRun]) -> dict[int, JobRun]:
