@@ -171,7 +171,8 @@ def test_another_thrift_server_makes_nothing_due_and_again_makes_all(
     command("recover", "main")
     work(FakeLauncher(built), 4)
     at(monkeypatch, SOON + timedelta(minutes=1))
-    change_address(IndexCluster.objects.get(), ADDRESS.replace("thrift", "thrift-2"), actor="ana", now=SOON)
+    later = SOON + timedelta(minutes=1)
+    change_address(IndexCluster.objects.get(), ADDRESS.replace("thrift", "thrift-2"), actor="ana", now=later)
     assert {*states("recover", "main").values()} == {"done"}
     assert {*states("recover", "main", "--again").values()} == {"queued"}
 
