@@ -19,7 +19,6 @@ from incidents.models import Incident, Span
 from ingestion.lake.findings import JOB_FAILING, SCHEMA_INCOMPATIBLE
 from ingestion.models import Commit, Finding, JobRun, JobState, TouchedPartition
 from ingestion.runs.index_use.allowances import WAITS_FOR_CLUSTER
-from ingestion.runs.index_use.waits import waiting_for_cluster
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.models import Feed, FeedKind, LineageEdge
 from quality.models import Category, QualityTestVersion
@@ -83,7 +82,7 @@ class _FailureContext:
 
 
 def likely_cause(incident: Incident, *, now: datetime, spans: Sequence[Span]) -> LikelyCause:
-    """At most ten queries. `spans` are its spans with their units, tests, versions and copies."""
+    """At most nine queries. `spans` are its spans with their units, tests, versions and copies."""
     case = _failure_context(incident, spans, now)
     if case is None:
         return NOT_DETECTED
@@ -168,18 +167,16 @@ def _deleted_rows(case: _FailureContext) -> LikelyCause | None:
 
 
 def _failed_run(case: _FailureContext) -> LikelyCause | None:
-    """Also one that is tried again."""
+    """Also one that is tried again. One that waits for its index cluster has not failed, and is late."""
     if case.incident.category not in RUN_CATEGORIES:
         return None
     runs = JobRun.objects.filter(copy__in=case.copies, started_at__gte=case.passed_at, started_at__lte=case.since)
-    run = (
-        runs.exclude(Q(error="") | Q(error__startswith=WAITS_FOR_CLUSTER))
-        .select_related("copy__dataset", "copy__data_center")
-        .order_by("-pk")
-        .first()
-    )
+    run = runs.exclude(error="").select_related("copy__dataset", "copy__data_center").order_by("-pk").first()
     if run is None or run.started_at is None:
         return None
+    if run.error.startswith(WAITS_FOR_CLUSTER):
+        text = f"late run: the {run.kind} of {run.copy} {' '.join(run.error.split())[:300]}"
+        return LikelyCause(CauseKind.LATE_RUN, text, _ingestion_url(case))
     again = "" if run.state == JobState.FAILED else f", tried {run.attempt} times"
     why = " ".join(run.error.split())[:200]
     return LikelyCause(
@@ -207,23 +204,12 @@ def _late_run(case: _FailureContext) -> LikelyCause | None:
         return None
     feed = Feed.objects.filter(dataset=case.incident.dataset_id).first()
     paused = f"the feed is {feed.pause_text}" if feed is not None and feed.paused else ""
-    why = paused or _why_waiting(case)
     if feed is None or feed.kind != FeedKind.CONNECTION:
-        return _late_commit(case, why)
+        return _late_commit(case, paused)
     done = JobRun.objects.filter(copy__in=case.copies, state=JobState.SUCCEEDED, ended_at__lte=case.until)
     last = dict(done.values_list("copy").annotate(at=Max("ended_at")))
     oldest = min((last.get(copy) for copy in case.copies), key=lambda at: (at is not None, at), default=None)
-    return _lateness_cause(case, oldest, 2 * feed.every + LATENESS_SLACK, "run", why)
-
-
-def _why_waiting(case: _FailureContext) -> str:
-    """For its index cluster, now: which it did then, nothing keeps."""
-    run = (
-        None
-        if case.incident.resolved_at
-        else waiting_for_cluster(case.copies).select_related("copy__dataset", "copy__data_center").first()
-    )
-    return "" if run is None else f"the {run.kind} of {run.copy} {' '.join(run.error.split())[:300]}"
+    return _lateness_cause(case, oldest, 2 * feed.every + LATENESS_SLACK, "run", paused)
 
 
 def _late_commit(case: _FailureContext, paused: str) -> LikelyCause | None:
