@@ -23,6 +23,7 @@ from incidents.models import Incident, Message
 from ingestion.captures import lag
 from ingestion.models import IndexAllowance, IndexShare, JobRun
 from ingestion.runs.index_use.states import allowed_of
+from ingestion.runs.index_use.waits import jobs_waiting_for_answer
 from lakehub import wiring
 from lakehub.accounts.tokens.authentication import TokenAuthentication
 from quality.generation import coverage
@@ -162,8 +163,10 @@ def _measure_indexes(registry: CollectorRegistry) -> None:
         allowed.labels(number).set(allowed_of(share) or 0)
         entries.labels(number).set(share.rows)
         requests.labels(number).inc(share.requests)
-    waiting = Gauge("lakehub_index_jobs_waiting", "Jobs that wait for room in an index cluster", registry=registry)
-    waiting.set(IndexAllowance.objects.filter(fraction=0, leased_until__gte=Now()).count())
+    about = "Jobs that wait for room in an index cluster, or until it answers"
+    waiting = Gauge("lakehub_index_jobs_waiting", about, registry=registry)
+    without_room = IndexAllowance.objects.filter(fraction=0, leased_until__gte=Now()).count()
+    waiting.set(without_room + jobs_waiting_for_answer())
 
 
 @login_not_required

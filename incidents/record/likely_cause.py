@@ -18,6 +18,7 @@ from django.urls import reverse
 from incidents.models import Incident, Span
 from ingestion.lake.findings import JOB_FAILING, SCHEMA_INCOMPATIBLE
 from ingestion.models import Commit, Finding, JobRun, JobState, TouchedPartition
+from ingestion.runs.index_use.allowances import WAITS_FOR_CLUSTER
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.models import Feed, FeedKind, LineageEdge
 from quality.models import Category, QualityTestVersion
@@ -166,13 +167,16 @@ def _deleted_rows(case: _FailureContext) -> LikelyCause | None:
 
 
 def _failed_run(case: _FailureContext) -> LikelyCause | None:
-    """Also one that is tried again."""
+    """Also one that is tried again. One that waits for its index cluster has not failed, and is late."""
     if case.incident.category not in RUN_CATEGORIES:
         return None
     runs = JobRun.objects.filter(copy__in=case.copies, started_at__gte=case.passed_at, started_at__lte=case.since)
     run = runs.exclude(error="").select_related("copy__dataset", "copy__data_center").order_by("-pk").first()
     if run is None or run.started_at is None:
         return None
+    if run.error.startswith(WAITS_FOR_CLUSTER):
+        text = f"late run: the {run.kind} of {run.copy} {' '.join(run.error.split())[:300]}"
+        return LikelyCause(CauseKind.LATE_RUN, text, _ingestion_url(case))
     again = "" if run.state == JobState.FAILED else f", tried {run.attempt} times"
     why = " ".join(run.error.split())[:200]
     return LikelyCause(

@@ -20,7 +20,7 @@ from ingestion.runs.leases import CopyWriteLease
 from ingestion.runs.run_worker import Worker
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import Crowded
-from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
+from ingestion.spark.contract.report import FAILED, INDEX_AWAY, PUT_OFF, JobReport
 from lakehub.catalog.models import DatasetCopy
 from lakehub.db.lease_renewal import keep_renewed
 
@@ -84,7 +84,7 @@ def _run_in_place(
         commits.record_new_commits(run.copy, now=worker.clock())
         if report.index_use is not None:
             note_use(run.copy, report.index_use, now=worker.clock())
-        if run.regardless_by and report.status != FAILED:
+        if run.regardless_by and report.status not in (FAILED, PUT_OFF, INDEX_AWAY):
             # What somebody answers for is this batch, and not all that come after it; the audit log keeps who it was.
             JobRun.objects.filter(pk=run.pk).update(regardless_by="", regardless_why="")
     finally:

@@ -30,12 +30,13 @@ from ingestion.following.running_looks import Interrupted, RunningLook, RunningL
 from ingestion.following.source_looks import SourceLook
 from ingestion.models import JobRun, JobState
 from ingestion.runs import job_runs, leases
+from ingestion.runs.index_use.waits import for_answer
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.run_worker import LEASE_RETRY_AFTER, Worker
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import Crowded
 from ingestion.sources import SourceError
-from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
+from ingestion.spark.contract.report import FAILED, INDEX_AWAY, SUCCEEDED, JobReport
 from lakehub.catalog.datasets.feed_options import effective_options
 from lakehub.catalog.models import RebuildState
 
@@ -68,6 +69,8 @@ class Followed:
     """False: the look is due, and has to wait for others."""
     asks_since: float | None = None
     """By the monotonic clock: since when the look asks for its turn at a connection with a limit. None: it does not."""
+    away_since: float | None = None
+    """By the monotonic clock: since when the index does not answer its batches."""
     handed_over: HandedOver | None = None
     """A run of another lane reads what is new: until it has ended there is nothing to look for."""
     look: SourceLook = field(default_factory=SourceLook)
@@ -309,12 +312,19 @@ class Follower:
         elif isinstance(report, NotRun):
             self._let_go(followed, worker.clock())
             self._note_claim(follow_runs.due_at(followed.run.pk))
+        elif report.status == INDEX_AWAY:
+            self._wait_for_index(followed, report)
         elif report.status == FAILED:
             self._fail(followed, report.error or "", report)
         else:
             if report.status == SUCCEEDED:
                 followed.sums = followed.sums.after_batch(report.counts, committed_at=worker.clock())
             self._note_look(followed, began_at, has_more=report.has_more)
+
+    def _wait_for_index(self, followed: Followed, report: JobReport) -> None:
+        followed.away_since = self._monotonic() if followed.away_since is None else followed.away_since
+        waits, jitter = timedelta(seconds=self._monotonic() - followed.away_since), self._worker.draw_jitter()
+        self._wait_for_place(followed, for_answer(report, waits=waits, jitter=jitter), self._worker.clock())
 
     def _wait_for_run(self, followed: Followed, handed_over: HandedOver) -> None:
         """It stays this process's, which tells its sums as before."""
@@ -329,7 +339,7 @@ class Follower:
 
     def _note_look(self, followed: Followed, began_at: datetime, *, has_more: bool = False) -> None:
         """It has succeeded. Where a batch has left something to read, it goes on at once, and not all is read that was there."""
-        now, copy = self._worker.clock(), followed.run.copy
+        now, copy, followed.away_since = self._worker.clock(), followed.run.copy, None
         if has_more:
             followed.due_at = now
         else:

@@ -57,16 +57,15 @@ def add_cluster(
 def change_address(
     cluster: IndexCluster, url: str, *, actor: str, now: datetime, by_operator: bool = False
 ) -> IndexCluster:
-    """It is somewhere else: what a server answers there is not known until it is benchmarked, and indexes are to be made there. Raises Refused."""
+    """Where it is another HBase, what a server answers there is not known until it is benchmarked, and indexes are to be made there. Raises Refused."""
     problems = Problems()
     address = _checked_address(problems, url, by_operator=by_operator)
     problems.raise_if_any()
     assert address is not None
     was = read_address(cluster.url)
-    moves = (address.thrift, address.quorum) != (was.thrift, was.quorum)
     with transaction.atomic():
         cluster.url = url
-        if moves:
+        if not address.is_same_hbase(was):
             cluster.qps_per_server = cluster.benchmarked_at = None
             cluster.indexes_lost_at = now
         cluster.save(update_fields=["url", "qps_per_server", "benchmarked_at", "indexes_lost_at"])

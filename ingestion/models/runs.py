@@ -83,7 +83,8 @@ class JobRun(models.Model):
     report = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
     waits_since = models.DateTimeField(null=True, blank=True)
-    """When the gate blocked an input of it first; it is asked again at `due_at`, or when an incident of that resolves."""
+    """When the gate blocked an input of it first; it is asked again at `due_at`, or when an incident of that resolves. Of one that was put off since
+    the index cluster did not answer: when that was first."""
     regardless_by = models.CharField(max_length=150, blank=True)
     """Who started it without asking the gate."""
     regardless_why = models.TextField(blank=True)

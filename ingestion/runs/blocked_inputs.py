@@ -32,7 +32,9 @@ def wait_if_blocked(run: JobRun, worker: str, gate: InputGate, *, now: datetime)
         return False
     blocked = _ask_gate(run, gate, now)
     if not blocked:
-        _delete_blocked_inputs(run)
+        if _delete_blocked_inputs(run):
+            JobRun.objects.filter(pk=run.pk).update(waits_since=None)
+            run.waits_since = None
         return False
     _mark_waiting(run, worker, blocked, now=now)
     if not _ask_gate(run, gate, now):
@@ -56,7 +58,9 @@ def start_regardless(run: JobRun, *, why: str, actor: str, now: datetime) -> Job
         raise Refused.for_fields({"why": "Say why it may read what is blocked: whoever looks at the data will ask."})
     with transaction.atomic():
         waiting = JobRun.objects.filter(pk=run.pk, state=JobState.WAITING)
-        if not waiting.update(state=JobState.QUEUED, due_at=now, regardless_by=actor, regardless_why=why, error=""):
+        if not waiting.update(
+            state=JobState.QUEUED, due_at=now, regardless_by=actor, regardless_why=why, error="", waits_since=None
+        ):
             run.refresh_from_db()
             raise Conflict(
                 f"Run {run.pk} of {run.copy} is {run.state}: it does not wait any more. Nothing was changed."
@@ -67,7 +71,7 @@ def start_regardless(run: JobRun, *, why: str, actor: str, now: datetime) -> Job
         ]
         audit_log.record(actor, "start regardless", f"run:{run.pk}", now=now, why=why, blocked=blocked)
         wake_task("ingestion.tasks.run_job")
-    run.refresh_from_db(fields=["state", "due_at", "regardless_by", "regardless_why", "error"])
+    run.refresh_from_db(fields=["state", "due_at", "regardless_by", "regardless_why", "error", "waits_since"])
     return run
 
 
@@ -101,8 +105,10 @@ def _blocked_input(run: JobRun, answer: InputDecision) -> BlockedInput:
     )
 
 
-def _delete_blocked_inputs(run: JobRun) -> None:
-    BlockedInput.objects.filter(run=run).delete()
+def _delete_blocked_inputs(run: JobRun) -> bool:
+    """Whether there were any."""
+    deleted, _ = BlockedInput.objects.filter(run=run).delete()
+    return bool(deleted)
 
 
 def _waiting_reason(blocked: Sequence[InputDecision]) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 
 from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.reach import captured_upto
 from ingestion.domain.following import TELL_EVERY, FollowSums
 from ingestion.domain.lag import lag
-from ingestion.models import JobKind, JobRun, JobState
+from ingestion.models import Commit, JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.interval import BEGINNING
 
 _FOLLOW_RUNS_READ = 3
 """The newest may not have looked yet."""
@@ -56,9 +59,22 @@ def is_loaded(copy: DatasetCopy) -> bool:
 
 def has_table(copy: DatasetCopy) -> bool:
     """It was loaded, or somebody else's commits are on its timeline, and it was not dropped since. A part of a load is no table yet."""
-    dropped_at = _last_drop(copy, "started_at")
-    commits = copy.commits.all() if dropped_at is None else copy.commits.filter(completed_at__gt=dropped_at)
-    return is_loaded(copy) or commits.filter(is_part_of_load=False).exists()
+    return bool(with_table([copy.pk]))
+
+
+def with_table(copies: Collection[int]) -> set[int]:
+    """Those of them that have one. One query."""
+    ended = JobRun.objects.filter(copy=OuterRef("pk"), state=JobState.SUCCEEDED)
+    drops = ended.filter(kind=JobKind.DROP).order_by("-pk")
+    loads = ended.filter(kind=JobKind.BOOTSTRAP, pk__gt=Coalesce(OuterRef("drop"), 0))
+    commits = Commit.objects.filter(copy=OuterRef("pk"), is_part_of_load=False)
+    since = Coalesce(OuterRef("dropped_at"), Value(BEGINNING))
+    known = DatasetCopy.with_removed.filter(pk__in=copies).annotate(
+        drop=Subquery(drops.values("pk")[:1]), dropped_at=Subquery(drops.values("started_at")[:1])
+    )
+    return set(
+        known.filter(Exists(loads) | Exists(commits.filter(completed_at__gt=since))).values_list("pk", flat=True)
+    )
 
 
 def _looks(copy: DatasetCopy) -> QuerySet[JobRun]:

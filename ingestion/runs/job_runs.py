@@ -260,11 +260,11 @@ def time_left(run: JobRun) -> timedelta | None:
     return phase_time_left(run.progress) if run.state == JobState.RUNNING else None
 
 
-def postpone_run(run: JobRun, worker: str, *, to: datetime, why: str) -> None:
-    """Back into the queue, and the attempt does not count."""
-    _leased_run(run, worker).update(
-        state=JobState.QUEUED, due_at=to, attempt=F("attempt") - 1, leased_by="", leased_until=None, error=why
-    )
+def postpone_run(run: JobRun, worker: str, *, to: datetime, why: str, waits_since: datetime | None = None) -> None:
+    """Back into the queue, and the attempt does not count. `waits_since`: None where that is not the run's to know."""
+    queued = {"state": JobState.QUEUED, "due_at": to, "leased_by": "", "leased_until": None, "error": why}
+    known = {} if waits_since is None else {"waits_since": waits_since}
+    _leased_run(run, worker).update(**queued, **known, attempt=F("attempt") - 1)
 
 
 def cancel_claimed(run: JobRun, worker: str, *, now: datetime, why: str) -> None:
@@ -340,6 +340,7 @@ def _outcome_fields(
         "state": state,
         "leased_by": "",
         "leased_until": None,
+        "waits_since": None,
     }
     if report.status in (UNFINISHED, PAUSED):
         fields["attempt"] = 0

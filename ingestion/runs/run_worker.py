@@ -18,14 +18,14 @@ from ingestion.models import JobKind, JobRun, JobState
 from ingestion.ports import InputGate
 from ingestion.runs import blocked_inputs, job_runs, leases
 from ingestion.runs.copy_lag import has_table
-from ingestion.runs.index_use import allowances
+from ingestion.runs.index_use import allowances, waits
 from ingestion.runs.index_use.allowances import Allowance, NoIndexCluster, allowance_of
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.leases import CopyWriteLease
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import Crowded
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
-from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.report import FAILED, INDEX_AWAY, JobReport
 from lakehub.catalog.datasets.feed_options import effective_options
 from lakehub.catalog.models import DatasetCopy
 from lakehub.db.lease_renewal import keep_renewed
@@ -98,13 +98,13 @@ def _is_too_early(run: JobRun, worker: Worker) -> bool:
     return why is not None
 
 
-def _postpone_crowded(run: JobRun, worker: Worker, crowded: Crowded) -> None:
+def _postpone_crowded(run: JobRun, worker: Worker, crowded: Crowded, *, waits_since: datetime | None = None) -> None:
     """It waits for its source or its index, at most as long as it may take to run."""
-    now = worker.clock()
-    options = effective_options(run.copy.dataset.feed.options)
+    now, feed = worker.clock(), run.copy.dataset.feed_or_none
+    options = effective_options({} if feed is None else feed.options)
     error = crowded.error_after(timedelta(seconds=float(options["deadline_s"])))
     if error is None:
-        job_runs.postpone_run(run, worker.name, to=now + source_limits.RETRY_AFTER, why=crowded.why)
+        job_runs.postpone_run(run, worker.name, to=now + crowded.retry_after, why=crowded.why, waits_since=waits_since)
         return
     source_limits.release_place(run, worker.name)
     allowances.release(run, worker.name)
@@ -192,6 +192,9 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
             note_use(run.copy, report.index_use, now=now)
     except Exception as problem:
         report = _failed_report(run, problem, "has ended, but the table's timeline cannot be read")
+    if report.status == INDEX_AWAY:
+        _wait_for_index(run, report, worker)
+        return
     state = job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())
     level = logging.INFO if state in (JobState.SUCCEEDED, JobState.PAUSED) else logging.WARNING
     logger.log(
@@ -203,6 +206,15 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
         report.counts,
         f", {report.error}" if report.error else "",
     )
+
+
+def _wait_for_index(run: JobRun, report: JobReport, worker: Worker) -> None:
+    """Its attempt does not count: it has found out that nobody answers."""
+    now = worker.clock()
+    since = run.waits_since or now
+    away = waits.for_answer(report, waits=now - since, jitter=worker.draw_jitter())
+    logger.warning("%s of %s is put off: %s", run.kind, run.copy, away.why)
+    _postpone_crowded(run, worker, away, waits_since=since)
 
 
 def _failed_report(run: JobRun, problem: Exception, failure: str) -> JobReport:

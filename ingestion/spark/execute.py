@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -18,7 +19,7 @@ from ingestion.index.client import IndexUnavailable
 from ingestion.sources import SourceError
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, KEYLESS_KINDS, READ_ONLY_KINDS
-from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
+from ingestion.spark.contract.report import FAILED, INDEX_AWAY, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
 from ingestion.spark.global_index import job_use
@@ -36,11 +37,14 @@ _EXPECTED_ERRORS = (
     UnknownType,
     fence.TableFenced,
     LeaseUnanswered,
-    IndexUnavailable,
     ValueError,
     LookupError,
 )
 """What is an answer rather than a bug: reported by its own words, without a traceback."""
+_UNAVAILABLE_TO_TASK = re.compile(
+    rf"^{re.escape(IndexUnavailable.__module__)}\.{IndexUnavailable.__name__}: (.+)$", re.MULTILINE
+)
+"""So ends the traceback of a task of Spark that HBase does not answer."""
 
 
 def execute(
@@ -63,7 +67,7 @@ def execute(
         job.count_index_servers = partial(use.count_servers, spec.table)
         report = _executed(job)
         # One that failed may have failed because HBase does not answer.
-        index_use = use.told(spec.table, with_servers=report.status != FAILED)
+        index_use = use.told(spec.table, with_servers=report.status not in (FAILED, INDEX_AWAY))
     return replace(
         report,
         timed_out=report.status == FAILED and job.deadline_error() is not None,
@@ -86,11 +90,15 @@ def _executed(job: Job) -> JobReport:
             return JOBS.get(spec.kind)(job)
     except LeaseTaken as problem:
         return JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))
+    except IndexUnavailable as problem:
+        return JobReport(run_id=spec.run_id, status=INDEX_AWAY, error=str(problem))
     except _EXPECTED_ERRORS as problem:
         # At the deadline the launcher ends what is being read, and the source only says that it was interrupted.
         late = job.deadline_error() if isinstance(problem, SourceError) else None
         return JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
     except (Py4JError, PySparkException) as problem:
+        if unavailable := _UNAVAILABLE_TO_TASK.search(str(problem)):
+            return JobReport(run_id=spec.run_id, status=INDEX_AWAY, error=unavailable[1])
         error = job.deadline_error() or _jvm_ended(spark, problem) or java_message(problem)
         logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.deadline_error() is None)
         return JobReport(run_id=spec.run_id, status=FAILED, error=error)

@@ -11,6 +11,7 @@ from lakehub.kernel.suggest import did_you_mean
 
 EXAMPLE = "Write hbase://host:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://namenode/hfiles."
 THRIFT_PORT, QUORUM_PORT = 9090, 2181
+_USUAL_ZNODE = "/hbase"
 _OPTIONS = ("quorum", "staging", "znode")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::([0-9]{1,5}))?")
 _ZNODE = re.compile(r"(/[A-Za-z0-9_.-]+)+")
@@ -37,7 +38,7 @@ class ClusterAddress:
     thrift: HostPort
     quorum: tuple[HostPort, ...]
     staging: str
-    znode: str = "/hbase"
+    znode: str = _USUAL_ZNODE
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -46,9 +47,14 @@ class ClusterAddress:
         names = [self.thrift.host, *(each.host for each in self.quorum), *([staging] if staging else [])]
         return tuple(dict.fromkeys(names))
 
+    def is_same_hbase(self, other: ClusterAddress) -> bool:
+        """ZooKeeper and the place there say which it is. It may have several Thrift servers, and its files be staged anywhere."""
+        return (frozenset(self.quorum), self.znode) == (frozenset(other.quorum), other.znode)
+
     def __str__(self) -> str:
         """For people: without what may be left out."""
-        return f"hbase://{self.thrift}?quorum={','.join(map(str, self.quorum))}&staging={self.staging}"
+        znode = "" if self.znode == _USUAL_ZNODE else f"&znode={self.znode}"
+        return f"hbase://{self.thrift}?quorum={','.join(map(str, self.quorum))}&staging={self.staging}{znode}"
 
 
 def read_address(url: str) -> ClusterAddress:
@@ -60,7 +66,7 @@ def read_address(url: str) -> ClusterAddress:
         thrift,
         _quorum(options["quorum"]),
         _staging(options["staging"]),
-        _znode(options.get("znode", "/hbase")),
+        _znode(options.get("znode", _USUAL_ZNODE)),
     )
 
 

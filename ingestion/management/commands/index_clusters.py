@@ -22,7 +22,7 @@ from ingestion.index_shares import clusters, shares
 from ingestion.lake.index_findings import index_sentence
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind
 from ingestion.runs.index_use import recovery
-from ingestion.runs.index_use.recovery import IndexState
+from ingestion.runs.index_use.recovery import CopyRecovery
 from ingestion.runs.job_runs import find_copy
 from lakehub import wiring
 from lakehub.catalog.datasets.lookup import live_dataset
@@ -138,8 +138,8 @@ class Command(BaseCommand):
 
     def _show(
         self,
-        states: list[IndexState],
-        states_now: Callable[[], list[IndexState]],
+        states: list[CopyRecovery],
+        states_now: Callable[[], list[CopyRecovery]],
         *,
         wait: bool,
         json: bool,
@@ -159,7 +159,7 @@ class Command(BaseCommand):
         if left:
             raise CommandError(f"{len(left)} of {len(states)} indexes are left. Call it again for the rest.")
 
-    def _write_changed(self, states: list[IndexState], shown: dict[int, str], *, json: bool) -> None:
+    def _write_changed(self, states: list[CopyRecovery], shown: dict[int, str], *, json: bool) -> None:
         for state in states:
             line = _state_as_json(state) if json else _state_as_line(state)
             if shown.get(state.copy.pk) != line:
@@ -233,7 +233,7 @@ def _as_lines(cluster: IndexCluster) -> Iterator[str]:
         )
 
 
-def _state_as_json(state: IndexState) -> str:
+def _state_as_json(state: CopyRecovery) -> str:
     run = state.run
     facts = {
         "copy": str(state.copy),
@@ -246,7 +246,7 @@ def _state_as_json(state: IndexState) -> str:
     return json.dumps(facts)
 
 
-def _state_as_line(state: IndexState) -> str:
+def _state_as_line(state: CopyRecovery) -> str:
     run = "" if state.run is None else f"run {state.run.pk}"
     result = ""
     if state.run is not None and state.run.kind == JobKind.VERIFY_INDEX and state.state == recovery.DONE:

@@ -5,18 +5,18 @@ What is done is read from the runs themselves. So whoever asks again asks for th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Max, Q, QuerySet
 
 from ingestion.index_shares.shares import copies_of
 from ingestion.index_shares.standing import HBASE
 from ingestion.models import IndexCluster, JobKind, JobRun, JobState
-from ingestion.runs.copy_lag import has_table
+from ingestion.runs.copy_lag import with_table
 from ingestion.runs.job_runs import ACTIVE, request_run
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import DatasetCopy
@@ -28,8 +28,8 @@ _ASKED_AGAIN = (NOT_ASKED, JobState.FAILED, JobState.CANCELLED)
 
 
 @dataclass(frozen=True)
-class IndexState:
-    """Of a copy: its run that counts, and what is in the way."""
+class CopyRecovery:
+    """How far the index of a copy is: its run that counts, and what is in the way."""
 
     copy: DatasetCopy
     state: str
@@ -45,7 +45,7 @@ class IndexState:
         return self.state in (NO_TABLE, DONE)
 
 
-def recover(cluster: IndexCluster, *, again: bool, actor: str, now: datetime) -> list[IndexState]:
+def recover(cluster: IndexCluster, *, again: bool, actor: str, now: datetime) -> list[CopyRecovery]:
     """Asks for a `rebuild_index` of each copy whose index was not made since the cluster has lost them, and that has no run under way. Where it is not
     known that it has lost them, or with `again`, it has now."""
     with transaction.atomic():
@@ -60,13 +60,13 @@ def recover(cluster: IndexCluster, *, again: bool, actor: str, now: datetime) ->
     return _with_problems(recovery_states(cluster), problems)
 
 
-def recovery_states(cluster: IndexCluster) -> list[IndexState]:
+def recovery_states(cluster: IndexCluster) -> list[CopyRecovery]:
     """How far a recovery is, the most important dataset first. Empty: none was ever asked for, or the cluster has no dataset."""
     since = cluster.indexes_lost_at
     return [] if since is None else _states(cluster, JobKind.REBUILD_INDEX, since)
 
 
-def verify(cluster: IndexCluster, params: Mapping[str, Any], *, actor: str, now: datetime) -> list[IndexState]:
+def verify(cluster: IndexCluster, params: Mapping[str, Any], *, actor: str, now: datetime) -> list[CopyRecovery]:
     """Asks for a `verify_index` of each copy that has none under way. `params`: of the runs."""
     audit_log.record(actor, "verify index cluster", f"index_cluster:{cluster.name}", now=now, **params)
     due = [state for state in verify_states(cluster, now) if state.state in _ASKED_AGAIN]
@@ -74,30 +74,46 @@ def verify(cluster: IndexCluster, params: Mapping[str, Any], *, actor: str, now:
     return _with_problems(verify_states(cluster, now), problems)
 
 
-def verify_states(cluster: IndexCluster, since: datetime) -> list[IndexState]:
+def verify_states(cluster: IndexCluster, since: datetime) -> list[CopyRecovery]:
     """By the runs that are under way, or began after `since`."""
     return _states(cluster, JobKind.VERIFY_INDEX, since)
 
 
-def _states(cluster: IndexCluster, kind: JobKind, since: datetime) -> list[IndexState]:
+def _states(cluster: IndexCluster, kind: JobKind, since: datetime) -> list[CopyRecovery]:
+    """As many queries, however many copies. What began before `since` may have had to do with the cluster as it was."""
     copies = sorted(copies_of(cluster), key=lambda copy: (copy.dataset.tier, copy.dataset.name, copy.pk))
-    return [_state(copy, kind, since) for copy in copies]
+    there = with_table([copy.pk for copy in copies])
+    runs = JobRun.objects.filter(kind=kind)
+    done = _newest_of(there, runs.filter(state=JobState.SUCCEEDED, started_at__gte=since, report__output__index=HBASE))
+    if kind == JobKind.REBUILD_INDEX:
+        done |= _newest_of(there - done.keys(), _built_by_others(since))
+    ended = Q(state__in=_ASKED_AGAIN, ended_at__gte=since)
+    others = _newest_of(there - done.keys(), runs.filter(Q(state__in=ACTIVE) | ended))
+    return [_state(copy, copy.pk in there, done.get(copy.pk), others.get(copy.pk)) for copy in copies]
 
 
-def _state(copy: DatasetCopy, kind: JobKind, since: datetime) -> IndexState:
-    """What began before `since` may have had to do with the cluster as it was."""
-    if not has_table(copy):
-        return IndexState(copy, NO_TABLE)
-    runs = JobRun.objects.filter(copy=copy, kind=kind).order_by("-pk")
-    done = runs.filter(state=JobState.SUCCEEDED, started_at__gte=since, report__output__index=HBASE).first()
+def _built_by_others(since: datetime) -> QuerySet[JobRun]:
+    """Jobs that found no index, and have made it themselves: they have counted its entries. A batch of a followed copy leaves no report that says so."""
+    counted = JobRun.objects.filter(started_at__gte=since, report__index_use__entries__isnull=False)
+    return counted.exclude(report__index_use__entries=None)
+
+
+def _newest_of(copies: Collection[int], runs: QuerySet[JobRun]) -> dict[int, JobRun]:
+    """By copy. Two queries."""
+    newest = runs.filter(copy__in=copies).values("copy").annotate(newest=Max("pk")).values_list("newest", flat=True)
+    return {run.copy_id: run for run in JobRun.objects.filter(pk__in=list(newest))}
+
+
+def _state(copy: DatasetCopy, is_there: bool, done: JobRun | None, other: JobRun | None) -> CopyRecovery:
+    if not is_there:
+        return CopyRecovery(copy, NO_TABLE)
     if done is not None:
-        return IndexState(copy, DONE, done)
-    run = runs.filter(Q(state__in=ACTIVE) | Q(state__in=_ASKED_AGAIN, ended_at__gte=since)).first()
-    return IndexState(copy, NOT_ASKED) if run is None else IndexState(copy, run.state, run, run.error)
+        return CopyRecovery(copy, DONE, done)
+    return CopyRecovery(copy, NOT_ASKED) if other is None else CopyRecovery(copy, other.state, other, other.error)
 
 
 def _ask(
-    due: Sequence[IndexState], kind: JobKind, params: Mapping[str, Any], *, actor: str, now: datetime
+    due: Sequence[CopyRecovery], kind: JobKind, params: Mapping[str, Any], *, actor: str, now: datetime
 ) -> Iterator[tuple[int, str]]:
     """By copy why no run could be asked for. The queue takes what is due first first, so each is due a moment after the one before."""
     for place, state in enumerate(due):
@@ -107,5 +123,5 @@ def _ask(
             yield state.copy.pk, str(problem)
 
 
-def _with_problems(states: Sequence[IndexState], problems: Mapping[int, str]) -> list[IndexState]:
+def _with_problems(states: Sequence[CopyRecovery], problems: Mapping[int, str]) -> list[CopyRecovery]:
     return [replace(state, problem=problems.get(state.copy.pk, state.problem)) for state in states]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Subquery
 
 from ingestion.domain.index_cluster.allowed_qps import allowed_qps
 from ingestion.index_shares.shares import asks_seldom
@@ -14,12 +14,9 @@ from ingestion.index_shares.standing import HBASE
 from ingestion.lake.index_findings import index_sentence
 from ingestion.models import IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.index_choice.states import CopyIndex, copy_indexes
-from ingestion.runs.index_use.allowances import WAITS_FOR_CLUSTER, cluster_problem
+from ingestion.runs.index_use.allowances import cluster_problem
+from ingestion.runs.index_use.waits import waiting_for_cluster
 from lakehub.catalog.models import Dataset, DatasetCopy
-
-_UNAVAILABLE = "IndexUnavailable: "
-"""So begins why a job has failed that HBase did not answer."""
-_AT_WORK = (JobState.QUEUED, JobState.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def index_states(dataset: Dataset) -> list[IndexState]:
         copies = copies.select_related("data_center__index_cluster", "index_share__cluster", "index_change")
         copies = copies.defer("data_center__index_cluster__url", "index_share__cluster__url")
     runs = JobRun.objects.in_bulk([copy.verified for copy in copies if copy.verified is not None])
-    waits = _waits_of(dataset) if has_cluster else {}
+    waits = _waits_of(copies) if has_cluster else {}
     return [
         _state_of(copy, dataset, choices[copy.pk], runs.get(copy.verified), waits.get(copy.pk, "")) for copy in copies
     ]
@@ -148,8 +145,7 @@ def _state_of(
     return IndexState(copy, choice, cluster, share, waits_for, verified)
 
 
-def _waits_of(dataset: Dataset) -> Mapping[int, str]:
+def _waits_of(copies: Iterable[DatasetCopy]) -> Mapping[int, str]:
     """By copy, of the job that has waited longest."""
-    why = Q(error__startswith=WAITS_FOR_CLUSTER) | Q(error__startswith=_UNAVAILABLE)
-    runs = JobRun.objects.filter(why, copy__dataset=dataset, state__in=_AT_WORK).order_by("-pk")
-    return {copy: error.removeprefix(_UNAVAILABLE) for copy, error in runs.values_list("copy", "error")}
+    runs = waiting_for_cluster([copy.pk for copy in copies])
+    return dict(runs.reverse().values_list("copy", "error"))

@@ -49,7 +49,7 @@ _MORE_ROWS = "Raise `rows_per_s` of the connection, or load less at once."
 
 @dataclass(frozen=True)
 class Crowded:
-    """Others use the source up. `waits`: since it asked for the first time."""
+    """Others use the source up, or the index. `waits`: since it asked for the first time."""
 
     why: str
     waits: timedelta = timedelta()

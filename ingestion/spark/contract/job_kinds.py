@@ -1,4 +1,4 @@
-"""The kinds of job, by name: which there are, which read a source, which write nothing, and which share their table with others."""
+"""The kinds of job, by name: which there are, which read a source, which write no row, and which share their table with others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = (
 )
 """All of them; `ingestion.spark.jobs` has the code of each."""
 READ_ONLY_KINDS = ("verify_index", "lineage")
-"""The kinds that write nothing."""
+"""The kinds that write no row. `verify_index` writes entries of its index where it is to put them right, and holds the permit then."""
 KEYLESS_KINDS = ("rebuild_index", "drop_index", "set_position")
 """The kinds that write, and look no key up: whatever state the index is in is no matter to them."""
 READING_KINDS = ("bootstrap", "incremental", "backfill")

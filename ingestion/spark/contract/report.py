@@ -19,6 +19,9 @@ UNFINISHED = "unfinished"
 PUT_OFF = "put_off"
 """Nothing was written: another job holds the copy, and this one was not to wait for long."""
 
+INDEX_AWAY = "index_away"
+"""HBase, which has the index of the table, does not answer: the job is tried again when it may be back. What it had committed is committed."""
+
 PAUSED = "paused"
 """Unfinished, because a person has paused the ingestion: it goes on when that is resumed."""
 
@@ -59,7 +62,7 @@ def _known(*instants: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class JobReport:
-    """`status` is succeeded, nothing_to_do, failed, unfinished, paused, or put_off.
+    """`status` is succeeded, nothing_to_do, failed, unfinished, paused, put_off, or index_away.
 
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.report import INDEX_AWAY, JobReport
 from ingestion.spark.indexes.hbase import client_of
 from lakehub.setup.machine import scaled
 from tests.services.own_hbase import OwnHBase
@@ -27,7 +27,6 @@ _DONE_WITHIN_S = 600
 """So long a job may take, until it is done or dies."""
 _PROCESS_S = 8.0
 """So long a job in a process of its own takes at least."""
-_NO_HBASE = "IndexUnavailable"
 _KINDS = {"replace": "bootstrap"}
 
 
@@ -87,7 +86,7 @@ class Stage:
         return (self.source.folder / f"{name}.log").read_text()[-2000:]
 
     def _run_until_done(self, kind: str, name: str, **fields: Any) -> JobReport:
-        """A job that fails since HBase does not answer is run again."""
+        """A job that HBase does not answer is run again."""
         deadline = time.monotonic() + scaled(_DONE_WITHIN_S)
         while True:
             asked = client_of(self.source.table).reads
@@ -97,7 +96,7 @@ class Stage:
                 deleted = fields["delete"].keys if "delete" in fields else ()
                 _require_few_requests(report, len(deleted), client_of(self.source.table).reads - asked)
                 return report
-            if _NO_HBASE not in report.error or time.monotonic() > deadline:
+            if report.status != INDEX_AWAY or time.monotonic() > deadline:
                 raise NotAsItMustBe(f"{kind} {name}: {report.error}")
 
     def _log(self, name: str, report: JobReport) -> None:

@@ -152,6 +152,21 @@ def test_a_feed_that_is_paused_says_so(flights: Dataset) -> None:
     assert cause(failing(flights)).text.endswith("the feed is paused")
 
 
+def test_a_run_that_waits_for_its_index_cluster_makes_it_late_and_has_not_failed(flights: Dataset) -> None:
+    make.feed(flights, every=HOUR)
+    copy, why = make.copy_of(flights), "waits for the index cluster: HBase does not answer"
+    make.run(copy, ended_at=NOW - 5 * HOUR)
+    waiting = make.run(copy, state=JobState.QUEUED, started_at=BEGAN_AT - MINUTE, ended_at=None, error=why)
+    incident = failing(flights, Category.FRESHNESS)
+    assert cause(incident) == LikelyCause(
+        CauseKind.LATE_RUN,
+        f"late run: the incremental of flights@dc1 {why}",
+        "/datasets/flights/ingestion",
+    )
+    type(waiting).objects.filter(pk=waiting.pk).update(state=JobState.CANCELLED, error="")
+    assert cause(incident).text == "late run: the last run ended at 2026-11-17 14:32 UTC"
+
+
 def test_a_table_that_others_write_and_nobody_wrote_since_it_passed(flights: Dataset) -> None:
     copy = make.copy_of(flights)
     make.commit(copy, completed_at=PASSED_AT - HOUR)

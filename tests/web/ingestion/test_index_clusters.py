@@ -89,10 +89,19 @@ def test_a_cluster_elsewhere_is_to_be_benchmarked_and_where_files_are_staged_els
     made = cluster(qps=6_000)
     change_address(made, ADDRESS.replace("/hfiles", "/entries"), actor="ana", now=NOW)
     assert IndexCluster.objects.get().qps_per_server == 6_000
-    change_address(made, ADDRESS.replace("zk2", "zk3"), actor="ana", now=NOW)
-    stored = IndexCluster.objects.get()
-    assert (stored.qps_per_server, stored.benchmarked_at) == (None, None)
-    assert "zk3" in stored.url
+    change_address(made, ADDRESS.replace("thrift", "thrift-2"), actor="ana", now=NOW)
+    change_address(made, ADDRESS.replace("zk1:2181,zk2:2181", "zk2,zk1"), actor="ana", now=NOW)
+    assert (made.qps_per_server, made.indexes_lost_at) == (6_000, None), "the same HBase"
+    for address in (ADDRESS.replace("zk2", "zk3"), ADDRESS + "&znode=/hbase-2"):
+        change_address(made, ADDRESS, actor="ana", now=NOW)
+        note_benchmark(made, 6_000, actor="ana", now=NOW)
+        IndexCluster.objects.update(indexes_lost_at=None)
+        change_address(made, address, actor="ana", now=NOW)
+        stored = IndexCluster.objects.get()
+        assert (stored.qps_per_server, stored.benchmarked_at, stored.indexes_lost_at) == (None, None, NOW)
+        assert stored.url == address
+    entry = AuditEntry.objects.filter(action="change index cluster").latest("pk")
+    assert (entry.detail["was"], entry.detail["becomes"]) == (SHOWN, SHOWN + "&znode=/hbase-2")
 
 
 def test_its_address_is_encrypted_and_what_is_done_to_it_is_in_the_audit_log() -> None:

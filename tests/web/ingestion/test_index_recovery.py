@@ -9,17 +9,21 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from ingestion.index_shares.clusters import change_address
 from ingestion.management.commands import index_clusters
 from ingestion.models import IndexCluster, JobKind, JobRun, JobState
 from ingestion.runs import run_worker
+from ingestion.runs.copy_lag import has_table, with_table
+from ingestion.runs.index_use import recovery
 from ingestion.runs.job_runs import MAX_WAITING_REQUESTS, request_run
-from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
+from ingestion.spark.contract.report import FAILED, INDEX_AWAY, SUCCEEDED, IndexUse, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub import wiring
 from lakehub.accounts.models import AuditEntry
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import DatasetCopy, Feed
 from tests import factories as given
 from tests.factories import NOW
 from tests.index_jobs import ADDRESS, cluster, indexed, uses_another_index
@@ -27,7 +31,8 @@ from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(minutes=1)
-AWAY = "IndexUnavailable: HBase does not answer through its Thrift server thrift:9090"
+AWAY = "HBase does not answer through its Thrift server thrift:9090"
+UNFIT = "UnfitStaging: HBase does not take files from there"
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +78,11 @@ def built(spec: JobSpec) -> JobReport:
 
 
 def away(spec: JobSpec) -> JobReport:
-    return JobReport(spec.run_id, FAILED, error=AWAY)
+    return JobReport(spec.run_id, INDEX_AWAY, error=AWAY)
+
+
+def unfit(spec: JobSpec) -> JobReport:
+    return JobReport(spec.run_id, FAILED, error=UNFIT)
 
 
 def work(launcher: FakeLauncher, times: int = 1, now: datetime = SOON) -> None:
@@ -100,22 +109,35 @@ def test_all_indexes_are_made_anew_by_tier_and_a_call_in_between_goes_on_with_th
     assert AuditEntry.objects.filter(action="rebuild_index", actor="manage.py").count() == 4
 
 
-def test_while_hbase_is_away_runs_fail_in_its_words_and_the_next_call_asks_for_these_only(
+def test_while_hbase_is_away_runs_wait_with_its_words_and_are_not_asked_for_again(copies: list[DatasetCopy]) -> None:
+    command("recover", "main")
+    work(FakeLauncher(away), 4)
+    assert run_worker.run_next(worker_at(SOON, FakeLauncher(away))) is None
+    by_name = rows("recover", "main")
+    assert {row["state"] for row in by_name.values()} == {"queued"}
+    assert {row["problem"] for row in by_name.values()} == {f"waits for the index cluster: {AWAY}"}
+    launcher = FakeLauncher(built)
+    work(launcher, 4, now=SOON + timedelta(minutes=1))
+    assert [spec.table.name for spec, _ in launcher.asked] == ["zebras", "flights", "planes", "airports"]
+    assert ({*states("recover", "main").values()}, JobRun.objects.count()) == ({"done"}, 4)
+
+
+def test_what_has_failed_says_why_and_the_next_call_asks_for_these_only(
     copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command("recover", "main")
     work(FakeLauncher(built), 1)
     JobRun.objects.filter(state=JobState.QUEUED).update(attempt=9)  # the last one
-    work(FakeLauncher(away), 3)
+    work(FakeLauncher(unfit), 3)
     assert JobRun.objects.filter(state=JobState.FAILED).count() == 3
     assert [line for line in command("recover", "main") if "failed" in line] == []  # they were asked for again
     work(FakeLauncher(built), 1)
     JobRun.objects.filter(state=JobState.QUEUED).update(attempt=9)
-    monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(away)))
+    monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(unfit)))
     lines = command("recover", "main", "--wait")
     assert lines[-1] == "2 of 4 indexes are left. Call it again for the rest."
     (planes,) = [line for line in lines if "planes@dc1" in line and "failed" in line]
-    assert AWAY in planes
+    assert UNFIT in planes
     assert planes.startswith("tier 1  planes@dc1")
     monkeypatch.setattr(index_clusters, "_pause", lambda _: work(FakeLauncher(built)))
     assert {line.split()[3] for line in command("recover", "main", "--wait")[-2:]} == {"done"}
@@ -143,15 +165,71 @@ def test_a_move_makes_all_due_and_what_began_before_it_does_not_count(
     assert {*states("recover", "main").values()} == {"done"}
 
 
-def test_another_password_makes_nothing_due_and_again_makes_all(
+def test_another_thrift_server_makes_nothing_due_and_again_makes_all(
     copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command("recover", "main")
     work(FakeLauncher(built), 4)
     at(monkeypatch, SOON + timedelta(minutes=1))
-    change_address(IndexCluster.objects.get(), ADDRESS.replace("hush", "rotated"), actor="ana", now=SOON)
+    later = SOON + timedelta(minutes=1)
+    change_address(IndexCluster.objects.get(), ADDRESS.replace("thrift", "thrift-2"), actor="ana", now=later)
     assert {*states("recover", "main").values()} == {"done"}
     assert {*states("recover", "main", "--again").values()} == {"queued"}
+
+
+def test_an_index_that_another_job_has_made_since_is_not_made_once_more(
+    copies: list[DatasetCopy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that was made before, or that a job has only asked, is."""
+    uses = {"zebras": IndexUse(reads=5, entries=0), "flights": IndexUse(reads=5), "planes": None}
+    for copy in copies[:3]:
+        request_run(copy, JobKind.INCREMENTAL, asked_by="ana", now=NOW)
+    work(FakeLauncher(lambda spec: JobReport(spec.run_id, SUCCEEDED, index_use=uses[spec.table.name])), 3, now=SOON)
+    before = given.run(copies[3], started_at=NOW - timedelta(days=1))
+    JobRun.objects.filter(pk=before.pk).update(report={"index_use": {"entries": 30}})
+    queued = dict.fromkeys(("flights", "planes", "airports"), "queued")
+    assert states("recover", "main") == queued | {"zebras": "done"}
+    assert JobRun.objects.filter(kind=JobKind.REBUILD_INDEX).count() == 3
+    at(monkeypatch, SOON + timedelta(minutes=1))
+    assert states("recover", "main", "--again")["zebras"] == "queued"
+
+
+def test_which_copies_have_a_table_is_asked_for_all_at_once() -> None:
+    """By what came after the last drop: a load, or a commit of whomever that is no part of a load."""
+    names = ("nothing", "loaded", "dropped", "loaded again", "written", "dropped since", "written again", "in parts")
+    copies = {name: given.copy_of(given.dataset(name.replace(" ", "_"))) for name in names}
+    hour = timedelta(hours=1)
+
+    def has(name: str, *kinds: JobKind) -> None:
+        for number, kind in enumerate(kinds):
+            given.run(copies[name], kind, started_at=NOW - (9 - number) * hour)
+
+    has("loaded", JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
+    has("dropped", JobKind.BOOTSTRAP, JobKind.DROP)
+    has("loaded again", JobKind.BOOTSTRAP, JobKind.DROP, JobKind.BOOTSTRAP)
+    has("dropped since", JobKind.DROP)
+    has("written again", JobKind.DROP)
+    for name, ago in {"written": 9, "dropped since": 10, "written again": 8, "in parts": 1}.items():
+        given.commit(copies[name], NOW - ago * hour, is_part_of_load=name == "in parts")
+    keys = {copy.pk: name for name, copy in copies.items()}
+    expected = {"loaded", "loaded again", "written", "written again"}
+    assert {keys[key] for key in with_table([*keys])} == expected
+    assert {name for name, copy in copies.items() if has_table(copy)} == expected
+
+
+def test_more_copies_cost_no_more_queries(copies: list[DatasetCopy]) -> None:
+    made = IndexCluster.objects.get()
+    recovery.recover(made, again=False, actor="ana", now=NOW)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert {state.state for state in recovery.recovery_states(made)} == {"queued"}
+        return len(asked)
+
+    of_four = queries()
+    Feed.objects.filter(dataset__name__in=("zebras", "planes", "airports")).update(options={"index": "simple"})
+    assert len(recovery.recovery_states(made)) == 1
+    assert queries() == of_four
 
 
 def test_a_run_that_made_another_index_does_not_count(copies: list[DatasetCopy]) -> None:

@@ -141,11 +141,37 @@ def test_what_a_job_waits_for_is_shown_until_it_waits_no_more(viewer: Client) ->
     assert "Waits Waits for the index cluster main : its part is 50%" in card(viewer)
     assert state(viewer)["waits_for"] == crowded.why
     assert "lakehub_index_jobs_waiting 1.0" in viewer.get("/metrics").content.decode()
-    away = "IndexUnavailable: HBase does not answer through its Thrift server thrift:9090: <b>refused</b>."
+    away = "waits for the index cluster: HBase does not answer through its Thrift server thrift:9090: <b>refused</b>"
     JobRun.objects.filter(pk=run.pk).update(error=away)
-    assert "Waits HBase does not answer through its Thrift server thrift:9090: <b>refused</b>" in card(viewer)
+    assert (
+        "Waits Waits for the index cluster: HBase does not answer through its Thrift server thrift:9090: <b>ref"
+        in card(viewer)
+    )
     JobRun.objects.filter(pk=run.pk).update(state=JobState.FAILED)
     assert state(viewer)["waits_for"] == ""
+
+
+@pytest.mark.parametrize(
+    ("index", "says"),
+    [
+        ("hbase", "Rebuilding builds it again from the rows, while other jobs on the copy go on."),
+        ("record_index", "Rebuilding builds it again from the rows; other jobs on the copy wait meanwhile."),
+        ("memory", "Rebuilding reads the keys of all rows again, while other jobs on the copy go on."),
+        ("simple", "Nothing is kept beside the rows, so rebuilding changes nothing."),
+    ],
+)
+def test_what_rebuilding_does_to_other_jobs_is_said_for_each_kind(admin_client: Client, index: str, says: str) -> None:
+    index_jobs.cluster()
+    index_jobs.indexed("flights", index=index)
+    words = card(admin_client)
+    assert f"and changes nothing. {says} Copy" in words
+
+
+def test_entries_are_not_known_before_there_is_a_share(viewer: Client) -> None:
+    index_jobs.cluster()
+    index_jobs.indexed("flights")
+    assert "Entries not known before the first job Allowed" in card(viewer)
+    assert state(viewer)["entries"] is None
 
 
 def test_a_dataset_whose_rows_never_change_asks_seldom(viewer: Client) -> None:
