@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from socket import SHUT_RDWR, socket
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 from typing import Any
 
-import happybase  # noqa: F401 (loads the interface that is imported next)
-from Hbase_thrift import Hbase, TCell, TRegionInfo, TRowResult
-from Hbase_thrift import IOError as HBaseError
-from thriftpy2.protocol import TBinaryProtocol
+import happybase  # noqa: F401 (makes the module Hbase_thrift from HBase's interface)
 from thriftpy2.thrift import TProcessor
-from thriftpy2.transport import TBufferedTransport, TSocket, TTransportException
+from thriftpy2.transport import TTransportException
 
 from ingestion.index.entries import STATE_ROW
 
+INTERFACE: Any = import_module("Hbase_thrift")
+PROTOCOLS: Any = import_module("thriftpy2.protocol")
+TRANSPORTS: Any = import_module("thriftpy2.transport")
 BUSY = (
     b"org.apache.hadoop.hbase.RegionTooBusyException: Over memstore limit=512.0M\n\tat java.base/java.lang.Thread.run"
 )
@@ -43,7 +44,7 @@ class ThriftServer:
     def getRowsWithColumns(self, table: bytes, rows: list[bytes], columns: list[bytes], attributes: Any) -> list[Any]:  # noqa: N802
         self._count(len(rows))
         return [
-            TRowResult(row, {column: TCell(value, 1) for column, value in self.cells[row].items()})
+            INTERFACE.TRowResult(row, {column: INTERFACE.TCell(value, 1) for column, value in self.cells[row].items()})
             for row in rows
             if row in self.cells
         ]
@@ -54,13 +55,13 @@ class ThriftServer:
             self.cells[batch.row] = {mutation.column: mutation.value for mutation in batch.mutations}
 
     def getTableRegions(self, table: bytes) -> list[Any]:  # noqa: N802
-        return [TRegionInfo(b"", b"", 1, b"region", 1, b"127.0.0.1", 16020)]
+        return [INTERFACE.TRegionInfo(b"", b"", 1, b"region", 1, b"127.0.0.1", 16020)]
 
     def _count(self, rows: int) -> None:
         self.rows += rows
         if self.busy:
             self.busy -= 1
-            raise HBaseError(BUSY)
+            raise INTERFACE.IOError(BUSY)
 
 
 @contextmanager
@@ -70,8 +71,9 @@ def thrift_server() -> Iterator[ThriftServer]:
     class Conversation(BaseRequestHandler):
         def handle(self) -> None:
             hbase.connections.append(self.request)
-            protocol = TBinaryProtocol(TBufferedTransport(TSocket(sock=self.request)))
-            processor = TProcessor(Hbase, hbase)
+            transport = TRANSPORTS.TBufferedTransport(TRANSPORTS.TSocket(sock=self.request))
+            protocol = PROTOCOLS.TBinaryProtocol(transport)
+            processor = TProcessor(INTERFACE.Hbase, hbase)
             with suppress(TTransportException, OSError):
                 while True:
                     processor.process(protocol, protocol)
