@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -33,6 +33,8 @@ _MARK = b"s:mark"
 _LOST = (TTransportException, socket.error, EOFError)
 _NO_FAMILY = "NoSuchColumnFamilyException"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+IDLE_S = 30.0
+"""A Thrift server closes what was not used for 60 s: before that, the connection is opened anew, and not taken for one that was lost."""
 
 
 class Pace(Protocol):
@@ -71,6 +73,7 @@ class ThriftIndexClient:
         self._address, self._name = address, name.encode()
         self._monotonic, self._pause, self._pace = monotonic, pause, pace
         self._connection: happybase.Connection | None = None
+        self._used_at = 0.0
         self.reads, self.writes, self.seconds = 0, 0, 0.0
         """Keys asked for, those scanned by SCANNED_FOR_A_REQUEST; entries written or removed; how long both waited and took."""
 
@@ -83,8 +86,11 @@ class ThriftIndexClient:
 
     def _get(self, rows: Sequence[bytes]) -> dict[str, Entry]:
         columns = [*_COLUMNS.values(), _MARK]
+        self._pay(1)  # the state's row
         # The server sorts nothing: what is asked for last is answered last.
-        answer = self._call(lambda client: client.getRowsWithColumns(self._name, [*rows, STATE_ROW], columns, {}))
+        answer = self._call(
+            lambda client: client.getRowsWithColumns(self._name, [*rows, STATE_ROW], columns, {}), len(rows) + 1
+        )
         if not answer or answer[-1].row != STATE_ROW:
             raise IndexUnavailable(
                 f"HBase has answered {len(answer)} rows of a batch of {len(rows)}, and not the last, which is always there: the answer is not whole, "
@@ -101,7 +107,7 @@ class ThriftIndexClient:
             self._mutate([_delete(row_of(key)) for key in some], at_ms)
 
     def _mutate(self, mutations: list[Any], at_ms: int) -> None:
-        self._call(lambda client: client.mutateRowsTs(self._name, mutations, at_ms, {}))
+        self._call(lambda client: client.mutateRowsTs(self._name, mutations, at_ms, {}), len(mutations))
         self.writes += len(mutations)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[str, Entry]]:
@@ -112,8 +118,10 @@ class ThriftIndexClient:
             start = rows[-1].row + b"\0"
 
     def _scan_batch(self, start: bytes, end: bytes) -> list[Any]:
-        self._wait_for(BATCH // SCANNED_FOR_A_REQUEST)
-        rows = self._call(partial(self._scan_some, start=start, end=end))
+        requests = BATCH // SCANNED_FOR_A_REQUEST
+        with self._timed():
+            self._pay(requests)
+            rows = self._call(partial(self._scan_some, start=start, end=end), requests)
         self.reads += -(-len(rows) // SCANNED_FOR_A_REQUEST)
         return rows
 
@@ -154,27 +162,39 @@ class ThriftIndexClient:
 
     def _batches(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Each as large as the pace allows at once."""
-        begin, began = 0, self._monotonic()
-        try:
+        begin = 0
+        with self._timed():
             while begin < len(items):
-                wanted = min(BATCH, len(items) - begin)
-                granted = wanted if self._pace is None else self._pace.take(wanted)
+                granted = self._allowed(min(BATCH, len(items) - begin))
                 yield items[begin : begin + granted]
                 begin += granted
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        began = self._monotonic()
+        try:
+            yield
         finally:
             self.seconds += self._monotonic() - began
 
-    def _wait_for(self, requests: int) -> None:
-        """Until they are all allowed."""
-        for _ in self._batches(range(requests)):
-            pass
+    def _pay(self, requests: int) -> None:
+        """Waits until they are all allowed."""
+        while requests > 0:
+            requests -= self._allowed(requests)
 
-    def _call(self, ask: Callable[[Any], T]) -> T:
-        """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises as the class says."""
+    def _allowed(self, wanted: int) -> int:
+        return wanted if self._pace is None else self._pace.take(wanted)
+
+    def _call(self, ask: Callable[[Any], T], requests: int = 0) -> T:
+        """Again and again where the connection is lost, or HBase says that it is busy or moves a region. Raises as the class says.
+
+        `requests`: that it costs. The caller has paid for the first time; each other is paid for here, or a busy server would be asked for more than before."""
         began, pause_s = self._monotonic(), _FIRST_PAUSE_S
         while True:
             try:
-                return ask(self._client())
+                answer = ask(self._client())
+                self._used_at = self._monotonic()
+                return answer
             except (*_LOST, TException) as problem:
                 self.close()
                 if not isinstance(problem, _LOST) and self._is_missing():
@@ -193,12 +213,16 @@ class ThriftIndexClient:
                     self._pace.back_off()
                 logger.info("The table %s of HBase is asked again: %s", self._text, _words(problem))
             self._pause(pause_s)
+            self._pay(requests)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _client(self) -> Any:
+        if self._monotonic() >= self._used_at + IDLE_S:
+            self.close()
         if self._connection is None:
             timeout_ms = round(self._address.timeout_s * 1000)
             self._connection = happybase.Connection(self._address.host, self._address.port, timeout=timeout_ms)
+            self._used_at = self._monotonic()
         return self._connection.client
 
     def _is_missing(self) -> bool:

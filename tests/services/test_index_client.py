@@ -15,7 +15,7 @@ from ingestion.index.benchmark import benchmark
 from ingestion.index.client import IndexTableMissing, IndexUnavailable
 from ingestion.index.entries import STATE_ROW, DamagedEntry, Entry
 from ingestion.index.thrift_client import FAMILIES, ThriftAddress, ThriftIndexClient
-from tests.polling import scaled
+from tests.polling import scaled, wait_until
 from tests.services.own_hbase import own_hbase
 
 OWN_PORT = 29_860
@@ -117,9 +117,11 @@ def test_a_row_of_somebody_else_is_named(client: ThriftIndexClient) -> None:
         client.get(["foreign"])
 
 
+@pytest.mark.timeout(600)
 def test_a_thrift_server_and_a_region_server_that_are_killed_are_waited_for(tmp_path: Path) -> None:
-    with own_hbase(tmp_path, OWN_PORT, 1) as hbase:
-        client = ThriftIndexClient(address(OWN_PORT, patience_s=scaled(120)), made_table(OWN_PORT))
+    """What was put is there, and is put again elsewhere."""
+    with own_hbase(tmp_path, OWN_PORT, 2) as hbase:
+        client = ThriftIndexClient(address(OWN_PORT, patience_s=scaled(180)), made_table(OWN_PORT))
         client.note({})
         client.put({"a": HERE}, at_ms=1)
         hbase.do("kill", "thrift")
@@ -129,6 +131,12 @@ def test_a_thrift_server_and_a_region_server_that_are_killed_are_waited_for(tmp_
         hbase.do("start-one", "thrift")
         assert client.get(["a"]) == {"a": HERE}
         assert client.get([STATE_ROW.decode("latin-1")]) == {}
+        (before,) = client.regions()
+        hbase.do("kill", "region-server", str(before.port - OWN_PORT - 2))
+        client.put({"b": THERE}, at_ms=2)
+        assert client.get(["a", "b"]) == {"a": HERE, "b": THERE}
+        wait_until(lambda: [region.port for region in client.regions()] not in ([], [before.port]))
+        client.close()
 
 
 def test_a_server_is_benchmarked_and_nothing_is_left(hbase_url: str) -> None:

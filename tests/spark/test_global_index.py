@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import socket
+import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -14,6 +16,7 @@ from pyspark.sql import functions as F
 
 from ingestion.index.client import NotAnIndex
 from ingestion.index.entries import row_of
+from ingestion.index.thrift_client import ThriftAddress
 from ingestion.spark.contract.guidance import NoGuidance
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.execute import execute
@@ -283,21 +286,25 @@ def test_a_job_that_is_killed_at_every_step_loses_and_doubles_no_key(spark: Spar
     assert entries(spark, orders) == places(spark, orders)
 
 
+@pytest.mark.parametrize("how", ["nobody listens", "nobody answers"])
 def test_a_job_that_hbase_does_not_answer_ends_before_it_asks_for_the_lease(
-    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """And the next one, when HBase is back, has all that came."""
+    """Before a call's time is up that is not limited; and the next one, when HBase is back, has all that came."""
     monkeypatch.setattr(hbase, "PREPARES_WITHIN_S", 0.5)
     orders.fill(10)
     orders.run(spark, "bootstrap", "b")
     orders.add((10, "2026-11-01", 1.0, LATER))
     there, index = orders.table, orders.table.global_index
     assert index is not None
-    orders.table = replace(there, global_index=replace(index, thrift="127.0.0.1:1"))
-    lease = AskedLease()
-    report = execute(orders.spec("incremental", "i"), spark=spark, secrets=orders.secrets, lease=lease)
+    lease, began = AskedLease(), time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = 1 if how == "nobody listens" else silent.getsockname()[1]
+        orders.table = replace(there, global_index=replace(index, thrift=f"127.0.0.1:{port}"))
+        report = execute(orders.spec("incremental", "i"), spark=spark, secrets=orders.secrets, lease=lease)
+    assert time.monotonic() - began < ThriftAddress("", 0).timeout_s
     assert (report.status, lease.asked, report.counts.read) == ("index_away", 0, 0)
-    assert (report.error or "").startswith("HBase does not answer through its Thrift server 127.0.0.1:1")
+    assert (report.error or "").startswith(f"HBase does not answer through its Thrift server 127.0.0.1:{port}")
     orders.table = there
     assert orders.run(spark, "incremental", "i").written.inserts == 1
     assert orders.rows(spark) == orders.source_rows()

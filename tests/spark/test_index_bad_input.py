@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,13 +14,21 @@ import happybase
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.index.client import IndexUnavailable
 from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec
 from ingestion.spark.file_groups import batch_keys
 from ingestion.spark.global_index import building, staging
-from ingestion.spark.global_index.administration import Administration, RegionServer, open_administration
+from ingestion.spark.global_index.administration import (
+    Administration,
+    RefusedByHBase,
+    RegionServer,
+    open_administration,
+)
 from ingestion.spark.loading import small_batches
+from ingestion.spark.session import jvm
 from lakehub.kernel import failpoint
+from tests.polling import scaled
 from tests.spark.order_shop import Orders
 from tests.spark.test_global_index import LATER, LATEST, entries, places
 
@@ -204,3 +213,35 @@ def test_hfiles_are_staged_nowhere_but_where_hbase_takes_them_from(
     orders.change(3, -1.0, LATER)
     assert orders.run(spark, "incremental", "i").written.updates == 1
     assert entries(spark, orders) == places(spark, orders)
+
+
+def test_what_hbase_refuses_is_told_in_its_words_and_is_no_outage(
+    spark: SparkSession, orders: Orders, tmp_path: Path
+) -> None:
+    """And Spark's own thread has the class loader that it had."""
+    index = index_of(orders)
+    thread: Any = jvm(spark).java.lang.Thread.currentThread()
+    loader = thread.getContextClassLoader()
+    settings = {"hbase.zookeeper.quorum": index.quorum, "zookeeper.znode.parent": index.znode}
+    with open_administration(spark, settings) as hbase:
+        hbase.create(index.table, orders.table.uri, FAMILIES, [])
+        assert thread.getContextClassLoader().equals(loader)
+        with pytest.raises(RefusedByHBase, match="FileNotFoundException"):
+            hbase.load(index.table, (tmp_path / "nowhere").as_uri())
+        assert thread.getContextClassLoader().equals(loader)
+        with pytest.raises(RefusedByHBase, match=r"refuses what it is asked: .*NamespaceNotFoundException: nowhere"):
+            hbase.create("nowhere:orders", orders.table.uri, FAMILIES, [])
+        hbase.drop(index.table, orders.table.uri)
+    assert thread.getContextClassLoader().equals(loader)
+
+
+def test_a_cluster_that_is_away_is_given_up_soon(spark: SparkSession) -> None:
+    """By HBase's own settings, it would be after 20 minutes."""
+    began = time.monotonic()
+    settings = {"hbase.zookeeper.quorum": "127.0.0.1:1", "zookeeper.znode.parent": "/hbase"}
+    with (
+        pytest.raises(IndexUnavailable, match="What waits goes on when it is back"),
+        open_administration(spark, settings) as hbase,
+    ):
+        hbase.check_owner("orders", "file:///lake/orders")
+    assert time.monotonic() - began < scaled(120)

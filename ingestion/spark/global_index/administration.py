@@ -12,10 +12,26 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from ingestion.index.client import IndexUnavailable
+from ingestion.index.outages import is_outage
 from ingestion.spark.session import jvm
 
 JARS_VARIABLE = "LAKEHUB_HBASE_JARS"
 _MARKER = "lakehub.global_index"
+_ENDS_SOON = {
+    "zookeeper.session.timeout": "10000",
+    "zookeeper.recovery.retry": "1",
+    "zookeeper.recovery.retry.intervalmill": "200",
+    "hbase.client.retries.number": "5",
+    "hbase.client.pause": "500",
+    "hbase.rpc.timeout": "20000",
+    "hbase.client.operation.timeout": "40000",
+    "hbase.client.meta.operation.timeout": "40000",
+    "hbase.client.scanner.timeout.period": "20000",
+}
+"""Milliseconds, and how often. By HBase's own, a call to a cluster that is away is tried again for 20 minutes. To wait until all regions of a new table are
+open has a limit of its own, ten minutes."""
+_LOADS_PATIENTLY = {"hbase.rpc.timeout": "120000", "hbase.client.operation.timeout": "600000"}
+"""A call moves the files of a region. One that is given up may have moved them all the same, and then they are not there for the next."""
 _SOURCE = r"""
 package lakehub;
 
@@ -49,72 +65,122 @@ public class GlobalIndexAdministration {
     private final Admin admin;
 
     public GlobalIndexAdministration(String settings) throws IOException {
-        ClassLoader own = GlobalIndexAdministration.class.getClassLoader();
-        Thread.currentThread().setContextClassLoader(own);
-        configuration = HBaseConfiguration.create();
-        configuration.setClassLoader(own);
+        ClassLoader before = enter();
+        try {
+            configuration = HBaseConfiguration.create();
+            configuration.setClassLoader(GlobalIndexAdministration.class.getClassLoader());
+            set(configuration, settings);
+            connection = ConnectionFactory.createConnection(configuration);
+            admin = connection.getAdmin();
+        } finally {
+            leave(before);
+        }
+    }
+
+    private static void set(Configuration configuration, String settings) {
         String[] words = settings.split("\0", -1);
         for (int place = 0; place + 1 < words.length; place += 2) {
             configuration.set(words[place], words[place + 1]);
         }
-        connection = ConnectionFactory.createConnection(configuration);
-        admin = connection.getAdmin();
+    }
+
+    // HBase finds services by the thread's class loader. Spark, Hadoop and Hudi do so too, on the same thread, and must not see HBase's jars.
+    private static ClassLoader enter() {
+        ClassLoader before = Thread.currentThread().getContextClassLoader();
+        Thread.currentThread().setContextClassLoader(GlobalIndexAdministration.class.getClassLoader());
+        return before;
+    }
+
+    private static void leave(ClassLoader before) {
+        Thread.currentThread().setContextClassLoader(before);
     }
 
     public String owner(String table) throws IOException {
-        TableName name = TableName.valueOf(table);
-        if (!admin.tableExists(name)) {
-            return null;
+        ClassLoader before = enter();
+        try {
+            TableName name = TableName.valueOf(table);
+            if (!admin.tableExists(name)) {
+                return null;
+            }
+            String owner = admin.getDescriptor(name).getValue("LAKEHUB");
+            return owner == null ? "" : owner;
+        } finally {
+            leave(before);
         }
-        String owner = admin.getDescriptor(name).getValue("LAKEHUB");
-        return owner == null ? "" : owner;
     }
 
     public void create(String table, String owner, String families, String splits) throws IOException {
-        TableDescriptorBuilder made = TableDescriptorBuilder.newBuilder(TableName.valueOf(table));
-        made.setValue("LAKEHUB", owner);
-        String[] names = families.split(",");
-        for (int place = 0; place < names.length; place++) {
-            made.setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(names[place].getBytes()).setMaxVersions(1).build());
-        }
-        String[] rows = splits.isEmpty() ? new String[0] : splits.split(",");
-        byte[][] starts = new byte[rows.length][];
-        for (int place = 0; place < rows.length; place++) {
-            starts[place] = HexFormat.of().parseHex(rows[place]);
-        }
-        if (rows.length == 0) {
-            admin.createTable(made.build());
-        } else {
-            admin.createTable(made.build(), starts);
+        ClassLoader before = enter();
+        try {
+            TableDescriptorBuilder made = TableDescriptorBuilder.newBuilder(TableName.valueOf(table));
+            made.setValue("LAKEHUB", owner);
+            String[] names = families.split(",");
+            for (int place = 0; place < names.length; place++) {
+                made.setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(names[place].getBytes()).setMaxVersions(1).build());
+            }
+            String[] rows = splits.isEmpty() ? new String[0] : splits.split(",");
+            byte[][] starts = new byte[rows.length][];
+            for (int place = 0; place < rows.length; place++) {
+                starts[place] = HexFormat.of().parseHex(rows[place]);
+            }
+            if (rows.length == 0) {
+                admin.createTable(made.build());
+            } else {
+                admin.createTable(made.build(), starts);
+            }
+        } finally {
+            leave(before);
         }
     }
 
     public void drop(String table) throws IOException {
-        TableName name = TableName.valueOf(table);
-        if (admin.isTableEnabled(name)) {
-            admin.disableTable(name);
+        ClassLoader before = enter();
+        try {
+            TableName name = TableName.valueOf(table);
+            if (admin.isTableEnabled(name)) {
+                admin.disableTable(name);
+            }
+            admin.deleteTable(name);
+        } finally {
+            leave(before);
         }
-        admin.deleteTable(name);
     }
 
-    public int load(String table, String folder) throws IOException {
-        return new BulkLoadHFilesTool(configuration).bulkLoad(TableName.valueOf(table), new Path(folder)).size();
+    public int load(String table, String folder, String settings) throws IOException {
+        ClassLoader before = enter();
+        try {
+            Configuration patient = new Configuration(configuration);
+            set(patient, settings);
+            return new BulkLoadHFilesTool(patient).bulkLoad(TableName.valueOf(table), new Path(folder)).size();
+        } finally {
+            leave(before);
+        }
     }
 
     public int regions(String table) throws IOException {
-        return admin.getRegions(TableName.valueOf(table)).size();
+        ClassLoader before = enter();
+        try {
+            return admin.getRegions(TableName.valueOf(table)).size();
+        } finally {
+            leave(before);
+        }
     }
 
     public String servers() throws IOException {
-        StringBuilder told = new StringBuilder();
-        Map live = admin.getClusterMetrics(EnumSet.of(ClusterMetrics.Option.LIVE_SERVERS)).getLiveServerMetrics();
-        for (Iterator each = live.values().iterator(); each.hasNext();) {
-            ServerMetrics server = (ServerMetrics) each.next();
-            String host = server.getServerName().getHostname();
-            told.append(host).append(' ').append(server.getServerName().getPort()).append(' ');
-            told.append(server.getInfoServerPort()).append(' ').append(isHere(host)).append('\n');
+        ClassLoader before = enter();
+        try {
+            StringBuilder told = new StringBuilder();
+            Map live = admin.getClusterMetrics(EnumSet.of(ClusterMetrics.Option.LIVE_SERVERS)).getLiveServerMetrics();
+            for (Iterator each = live.values().iterator(); each.hasNext();) {
+                ServerMetrics server = (ServerMetrics) each.next();
+                String host = server.getServerName().getHostname();
+                told.append(host).append(' ').append(server.getServerName().getPort()).append(' ');
+                told.append(server.getInfoServerPort()).append(' ').append(isHere(host)).append('\n');
+            }
+            return told.toString();
+        } finally {
+            leave(before);
         }
-        return told.toString();
     }
 
     private static boolean isHere(String host) throws IOException {
@@ -127,8 +193,13 @@ public class GlobalIndexAdministration {
     }
 
     public void close() throws IOException {
-        admin.close();
-        connection.close();
+        ClassLoader before = enter();
+        try {
+            admin.close();
+            connection.close();
+        } finally {
+            leave(before);
+        }
     }
 }
 """
@@ -140,6 +211,10 @@ class HBaseJarsNotFound(RuntimeError):
 
 class ForeignTable(ValueError):
     """A table of HBase has the name of an index, and is none of ours, or of another table of the lake."""
+
+
+class RefusedByHBase(ValueError):
+    """HBase answers, and does not do it: as somebody may not, or a file is damaged."""
 
 
 class Loaded(NamedTuple):
@@ -162,7 +237,7 @@ class RegionServer(NamedTuple):
 
 
 class Administration:
-    """Of the HBase behind one ZooKeeper. Each method raises IndexUnavailable."""
+    """Of the HBase behind one ZooKeeper. Each method raises IndexUnavailable, RefusedByHBase."""
 
     def __init__(self, java: Any) -> None:
         self._java = java
@@ -200,7 +275,7 @@ class Administration:
 
     def load(self, name: str, folder: str) -> Loaded:
         """Hands the HFiles below `folder`, one folder a column family, over to the region servers, which move them."""
-        files = _ask(self._java.load, name, folder)
+        files = _ask(self._java.load, name, folder, _words(_LOADS_PATIENTLY))
         return Loaded(files, _ask(self._java.regions, name))
 
     def regions(self, name: str) -> int:
@@ -210,13 +285,16 @@ class Administration:
 
 @contextmanager
 def open_administration(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Administration]:
-    """`settings`: of HBase's client, such as `hbase.zookeeper.quorum`. Raises HBaseJarsNotFound, IndexUnavailable."""
-    words = "\0".join(part for setting in settings.items() for part in setting)
-    java = _ask(_factory(spark).newInstance, _arguments(spark, words))
+    """`settings`: of HBase's client, such as `hbase.zookeeper.quorum`. Raises HBaseJarsNotFound, IndexUnavailable, RefusedByHBase."""
+    java = _ask(_factory(spark).newInstance, _arguments(spark, _words({**_ENDS_SOON, **settings})))
     try:
         yield Administration(java)
     finally:
         java.close()
+
+
+def _words(settings: Mapping[str, str]) -> str:
+    return "\0".join(part for setting in settings.items() for part in setting)
 
 
 def _arguments(spark: SparkSession, text: str) -> Any:
@@ -282,7 +360,23 @@ def _ask(method: Any, *arguments: Any) -> Any:
     try:
         return method(*arguments)
     except Py4JJavaError as problem:
-        words = str(problem.java_exception).partition("\n")[0][:300]
-        raise IndexUnavailable(
-            f"HBase does not do what it is asked: {words}. What waits goes on when it is back."
+        errors = list(_errors(problem.java_exception))
+        words = _because(errors)
+        if is_outage(errors):
+            raise IndexUnavailable(f"HBase does not answer: {words}. What waits goes on when it is back.") from problem
+        raise RefusedByHBase(
+            f"HBase refuses what it is asked: {words}. Put that right in HBase, then rebuild the index."
         ) from problem
+
+
+def _errors(java: Any) -> Iterator[str]:
+    """`class: message` of the error, and of what it came of."""
+    while java is not None:
+        yield f"{java.getClass().getName()}: {java.getMessage() or ''}"
+        java = java.getCause()
+
+
+def _because(errors: Sequence[str]) -> str:
+    """The first line of the first and of the innermost."""
+    lines = [error.partition("\n")[0][:300] for error in errors]
+    return lines[0] if lines[-1] in lines[0] else f"{lines[0]} because of {lines[-1]}"

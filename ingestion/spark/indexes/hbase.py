@@ -66,7 +66,8 @@ class HBaseIndex:
         """Follows what was committed: the look-up within the permit has little left. Where it cannot go on it is built there. A job that HBase does not
         answer ends before it has read anything. An append-only table looks up what comes late, and follows then."""
         if Timeline(table.uri).exists and not table.append_only:
-            client = open_client(_spec_of(table), rate=_rate_of(_spec_of(table)), patience_s=PREPARES_WITHIN_S)
+            spec = _spec_of(table)
+            client = open_client(spec, rate=_rate_of(spec), patience_s=PREPARES_WITHIN_S, timeout_s=PREPARES_WITHIN_S)
             at_work().watch(client)
             with closing(client), suppress(NotFollowed, IndexTableMissing):
                 follow(spark, table, client)
