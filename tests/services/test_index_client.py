@@ -11,7 +11,7 @@ from uuid import uuid4
 import happybase
 import pytest
 
-from ingestion.index.benchmark import benchmark
+from ingestion.index.benchmark import benchmark, filled_table
 from ingestion.index.client import IndexTableMissing, IndexUnavailable
 from ingestion.index.entries import STATE_ROW, DamagedEntry, Entry
 from ingestion.index.thrift_client import FAMILIES, ThriftAddress, ThriftIndexClient
@@ -137,3 +137,24 @@ def test_a_server_is_benchmarked_and_nothing_is_left(hbase_url: str) -> None:
     connection = happybase.Connection("127.0.0.1", port)
     assert not [name for name in connection.tables() if name.startswith(b"lakehub-benchmark-")]
     connection.close()
+
+
+def test_a_server_is_benchmarked_with_hfiles_and_every_second_key_is_not_there(client: ThriftIndexClient) -> None:
+    """As jobs ask: a key that is only in memory, or always there, would be answered faster."""
+    at = client._address
+    with filled_table(at) as name, closing(happybase.Connection(at.host, at.port)) as connection:
+        families = connection.table(name).families()
+        assert [family["bloom_filter_type"] for family in families.values()] == ["ROW", "ROW"]
+        asked = closing(ThriftIndexClient(at, name))
+        with asked as its_client:
+            assert [*its_client.get([f"{number:036}" for number in range(5)])] == [f"{n:036}" for n in (0, 2, 4)]
+        wait_for(lambda: region_metric(at.port, name, "storeFileCount") == 2, within_s=scaled(30))
+        assert region_metric(at.port, name, "memStoreSize") == 0
+
+
+def region_metric(port: int, table: str, name: str) -> int:
+    """Of its one region, as the region server tells it."""
+    with urlopen(f"http://127.0.0.1:{port + 13}/jmx?qry=Hadoop:service=HBase,name=RegionServer,sub=Regions") as told:
+        (bean,) = json.load(told)["beans"]
+    (value,) = (each for metric, each in bean.items() if f"_table_{table}_" in metric and metric.endswith(f"_{name}"))
+    return int(value)
