@@ -40,18 +40,30 @@ def benchmark(host: str, port: int, *, seconds: float, processes: int) -> int:
 def filled_table(address: ThriftAddress) -> Iterator[str]:
     """Its name. It is dropped at the end."""
     name = f"lakehub-benchmark-{uuid.uuid4().hex}"
-    with closing(happybase.Connection(address.host, address.port)) as connection:
-        connection.create_table(name, {family.decode(): AS_INDEXES for family in FAMILIES})
-        try:
-            with closing(ThriftIndexClient(address, name)) as client:
-                client.note({})
-                client.put(dict.fromkeys(map(_key, range(0, KEYS, 2)), _ENTRY), at_ms=1)
+    try:
+        with _connected(address) as connection:
+            connection.create_table(name, {family.decode(): AS_INDEXES for family in FAMILIES})
+        with closing(ThriftIndexClient(address, name)) as client:
+            client.note({})
+            client.put(dict.fromkeys(map(_key, range(0, KEYS, 2)), _ENTRY), at_ms=1)
+        with _connected(address) as connection:
             # A region that closes writes to HFiles what it has in memory: Thrift has no word for that alone.
             connection.disable_table(name)
             connection.enable_table(name)
-            yield name
-        finally:
+        yield name
+    finally:
+        _drop(address, name)
+
+
+def _drop(address: ThriftAddress, name: str) -> None:
+    with _connected(address) as connection:
+        if name.encode() in connection.tables():
             connection.delete_table(name, disable=True)
+
+
+def _connected(address: ThriftAddress) -> closing[happybase.Connection]:
+    """For a moment: a Thrift server closes connections on which nothing is asked for a minute."""
+    return closing(happybase.Connection(address.host, address.port))
 
 
 def _ask(address: ThriftAddress, name: str, seconds: float, number: int) -> float:
