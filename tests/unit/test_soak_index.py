@@ -1,14 +1,18 @@
-"""The soak of the Global Index deals its faults so that all are played."""
+"""The soak of the Global Index deals its faults so that all are played, and its largest batch is one for Spark's tasks."""
 
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from ingestion.spark.contract.spec import GlobalIndexSpec
+from ingestion.spark.file_groups.batch_keys import MAX_NAMED_KEYS
 from lakehub.kernel.failpoint import FAILPOINTS
 from tests.soak.index.faults import STEPS, all_faults, deck
+from tests.soak.index.source import FEW_FILES, MANY_KEYS, Source
 
 
 def test_thirty_batches_have_all_faults_and_the_seed_repeats_them() -> None:
@@ -31,3 +35,13 @@ def test_a_pattern_chooses_and_one_that_matches_nothing_is_refused() -> None:
 def test_a_job_dies_at_every_failpoint_of_ingestion() -> None:
     steps = {*chain(*STEPS.values()), "ingestion.between_commits"}
     assert steps == {name for name in FAILPOINTS if name.startswith(("ingestion.", "index."))}
+
+
+def test_the_largest_batch_is_more_than_the_driver_asks_for(tmp_path: Path) -> None:
+    """In the table that CI has; no key has two changes in one batch."""
+    source = Source(tmp_path, GlobalIndexSpec("", "", "", "soak"), 100_000, Random(7))
+    few, many = (source.draw(number, size, is_late=False) for number, size in enumerate((FEW_FILES, MANY_KEYS)))
+    read = [sum(batch.counts[what] for what in ("changed", "moved", "new")) for batch in (few, many)]
+    assert (read[0], sum(few.counts.values())) == (300, 330)
+    assert read[1] >= MANY_KEYS.keys > MAX_NAMED_KEYS
+    assert len(many.keys) == sum(many.counts.values())
