@@ -53,5 +53,5 @@ def _bean(port: int, name: str) -> dict[str, Any]:
     with urlopen(
         f"http://127.0.0.1:{port}/jmx?qry=Hadoop:service=HBase,name=RegionServer,sub={name}", timeout=30
     ) as told:
-        (bean,) = json.load(told)["beans"]
+        (bean,) = json.load(answer)["beans"]
     return dict(bean)
