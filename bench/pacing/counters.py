@@ -50,8 +50,7 @@ def read_counts(ports: Iterable[int]) -> Counts:
 
 
 def _bean(port: int, name: str) -> dict[str, Any]:
-    with urlopen(
-        f"http://127.0.0.1:{port}/jmx?qry=Hadoop:service=HBase,name=RegionServer,sub={name}", timeout=30
-    ) as told:
-        (bean,) = json.load(answer)["beans"]
-    return dict(bean)
+    bean = f"Hadoop:service=HBase,name=RegionServer,sub={name}"
+    with urlopen(f"http://127.0.0.1:{port}/jmx?qry={bean}", timeout=30) as answer:
+        (values,) = json.load(answer)["beans"]
+    return dict(values)
