@@ -1,7 +1,8 @@
 """What jobs may ask of the Global Index and what they ask: over one, two and three region servers, and three jobs at once.
 
 The jobs are processes with Spark sessions of their own that look keys up in a real HBase, by the allowances that they take from the
-database. What was asked is what the region servers counted. `--draw FILE` draws both figures as SVG.
+database. What was asked is what the region servers counted, each of which answers no more than HBase's own quota lets it: a job that is told of twice the
+servers asks for more than they answer, and must not get it. `--draw FILE` draws both figures as SVG.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ from bench.harness import Report, run
 from bench.pacing.counters import FRESH_AFTER_S, Counts, read_counts
 from bench.pacing.drawing import Drawn, draw
 from bench.pacing.job import Done, Work, run_job
+from bench.pacing.limit import SETTINGS
 from bench.schedule import instance
 from tests.services.own_hbase import own_hbase
 
 PORT = 25_900
 QPS = 2_000
-"""Of a server: so few that neither the jobs nor this machine is what limits them."""
+"""Of a server, as it was measured, and as its quota in HBase limits it: so few that neither the jobs nor this machine is what does."""
 FRACTION = 0.5
 """Of the one dataset, set by hand, while servers come."""
+TOO_MANY = 2
+"""Times the servers that there are: so many the job is told of that must not get what it then asks for. It has the whole cluster."""
 WITHIN = 0.10
 STRETCH_S = 10.0
-_READY_WITHIN_S = 240.0
+_READY_WITHIN_S = 600.0
 _ENDS_WITHIN_S = 60.0
 
 
@@ -51,9 +55,10 @@ class Table:
 class Size:
     servers: tuple[int, ...]
     seconds: float
+    too_many_s: float
 
 
-FULL, QUICK = Size((1, 2, 3), 80.0), Size((1,), 12.0)
+FULL, QUICK = Size((1, 2, 3), 80.0, 40.0), Size((1,), 12.0, 12.0)
 ALONE = Table("flights", 1_000_000, 12)
 AT_ONCE = (Table("trips", 8_000_000, 12), Table("orders", 2_000_000, 6), Table("cities", 20_000, 1))
 
@@ -68,14 +73,16 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def bench(report: Report) -> None:
     size = QUICK if report.quick else FULL
-    alone = []
+    alone, too_many = [], []
     with instance("sqlite"):
         for servers in size.servers:
             with _hbase(servers) as staging:
                 alone.append(_stage((ALONE,), servers, size.seconds, staging, by_hand=FRACTION))
+                too_many.append(_stage((ALONE,), servers, size.too_many_s, staging, told_times=TOO_MANY))
                 if servers == size.servers[-1]:
                     at_once = _stage(AT_ONCE, servers, size.seconds, staging)
-    _tell(report, alone, at_once)
+    _tell(report, alone, too_many)
+    _tell_at_once(report, at_once)
     if report.arguments.draw:
         report.arguments.draw.write_text(draw(_drawn(alone), _drawn([at_once])))
 
@@ -92,22 +99,31 @@ class Measured:
 
 @dataclass(frozen=True)
 class Stage:
-    """What the jobs of a cluster of so many `servers` have done, and the most rows a second that one of these has read in one stretch."""
+    """What the jobs of a cluster of so many `servers` have done, the most rows a second that one of these has read in one stretch, and how often they
+    have held a job back."""
 
     servers: int
     jobs: list[Measured]
     most_of_a_server: float
+    throttled: int
 
 
 def _stage(
-    tables: Sequence[Table], servers: int, seconds: float, staging: Path, *, by_hand: float | None = None
+    tables: Sequence[Table],
+    servers: int,
+    seconds: float,
+    staging: Path,
+    *,
+    by_hand: float | None = None,
+    told_times: int = 1,
 ) -> Stage:
-    center = f"of-{servers}-servers-{len(tables)}-jobs"
+    center = f"of-{servers * told_times}-of-{servers}-servers-{len(tables)}-jobs"
     names = [_make_dataset(table, center) for table in tables]
     if by_hand is not None:
         _set_fraction(names[0], by_hand)
+    asked_at = f"127.0.0.1:{PORT}", f"127.0.0.1:{PORT + 1}"
     works = [
-        Work(name, f"127.0.0.1:{PORT}", f"127.0.0.1:{PORT + 1}", table.regions, seconds, staging.as_uri())
+        Work(name, *asked_at, table.regions, seconds, staging.as_uri(), QPS, told_times)
         for name, table in zip(names, tables, strict=True)
     ]
     done, samples = _play(works, [PORT + 12 + number for number in range(1, servers + 1)])
@@ -115,7 +131,7 @@ def _stage(
     jobs = [Measured(job.name, job.servers, job.allowed, counted.of_table(job.name) / job.seconds) for job in done]
     stretches = [later.since(earlier) for earlier, later in pairwise(samples)]
     most = max(each.of_server(server) / each.at for each in stretches for server in range(1, servers + 1))
-    return Stage(servers, jobs, most)
+    return Stage(servers, jobs, most, counted.throttled)
 
 
 @contextmanager
@@ -123,7 +139,7 @@ def _hbase(servers: int) -> Iterator[Path]:
     """A folder that its servers read."""
     folder = Path(tempfile.mkdtemp(prefix="lakehub-bench-hbase-"))
     try:
-        with own_hbase(folder, PORT, servers):
+        with own_hbase(folder, PORT, servers, SETTINGS):
             yield folder / "staging"
     finally:
         shutil.rmtree(folder)
@@ -190,23 +206,44 @@ def _samples(ports: Sequence[int], answers: Sequence[Connection]) -> Iterator[Co
     yield read_counts(ports)
 
 
-def _tell(report: Report, alone: Sequence[Stage], at_once: Stage) -> None:
-    headings = ["region servers", "allowed keys/s", "counted by the servers/s", "counted, of allowed"]
+def _tell(report: Report, alone: Sequence[Stage], too_many: Sequence[Stage]) -> None:
     lines = []
     for stage in alone:
+        lines.append(_line(report, stage, "", str(stage.servers)))
         (job,) = stage.jobs
-        lines.append(
-            [stage.servers, f"{job.allowed:,.0f}", f"{job.achieved:,.0f}", f"{job.achieved / job.allowed:.3f}"]
-        )
-        report.figure(f"allowed_{stage.servers}_servers", job.allowed)
-        report.figure(f"achieved_{stage.servers}_servers", job.achieved)
         _judge(report, f"{stage.servers} servers: counted, of allowed", job.achieved / job.allowed)
-    report.table(f"One job, {FRACTION:.0%} of a cluster whose servers answer {QPS:,} keys/s each", headings, lines)
+        report.at_most(f"{stage.servers} servers: times that they held the job back", stage.throttled, 0)
+    for stage in too_many:
+        lines.append(_line(report, stage, "too_many_", f"{stage.servers}, told of {TOO_MANY * stage.servers}"))
+        (job,) = stage.jobs
+        of_limit = job.achieved / (QPS * stage.servers)
+        report.at_most(f"{stage.servers} servers, told of twice as many: counted, of the limit", of_limit, 1 + WITHIN)
+        report.at_least(f"{stage.servers} servers, told of twice as many: times held back", stage.throttled, 1)
+    headings = [
+        "region servers",
+        "allowed keys/s",
+        "counted by the servers/s",
+        "counted, of allowed",
+        "times held back",
+    ]
+    report.table(
+        f"One job, {FRACTION:.0%} of a cluster whose servers answer {QPS:,} keys/s each; all of it where told of too many",
+        headings,
+        lines,
+    )
     least, most = alone[0], alone[-1]
     if most is not least:
         grown = most.jobs[0].achieved / least.jobs[0].achieved
         _judge(report, f"{most.servers} servers, of {most.servers} times one", grown / most.servers * least.servers)
-    _tell_at_once(report, at_once)
+
+
+def _line(report: Report, stage: Stage, slug: str, servers: str) -> list[str]:
+    (job,) = stage.jobs
+    report.figure(f"{slug}allowed_{stage.servers}_servers", job.allowed)
+    report.figure(f"{slug}achieved_{stage.servers}_servers", job.achieved)
+    report.figure(f"{slug}throttled_{stage.servers}_servers", stage.throttled)
+    ratio = f"{job.achieved / job.allowed:.3f}"
+    return [servers, f"{job.allowed:,.0f}", f"{job.achieved:,.0f}", ratio, f"{stage.throttled:,}"]
 
 
 def _tell_at_once(report: Report, stage: Stage) -> None:
@@ -221,6 +258,7 @@ def _tell_at_once(report: Report, stage: Stage) -> None:
     headings = ["dataset", "on servers", "allowed keys/s", "counted by the servers/s", "counted, of allowed"]
     report.table(f"Three jobs at once, {stage.servers} servers", headings, lines)
     report.figure("most_of_a_server", stage.most_of_a_server)
+    report.at_most("three jobs: times that the servers held one back", stage.throttled, 0)
     report.at_most(
         f"most that a server has answered in {STRETCH_S:g} s, of its keys/s", stage.most_of_a_server / QPS, 1
     )

@@ -1,4 +1,4 @@
-"""A part of a table changed, by Lakehub's jobs and by Hudi's own writer, each with a table and with Spark sessions of its own: the look-up alone, then the whole upsert."""
+"""Rows of a table changed, and new ones beside them, by Lakehub's jobs and by Hudi's own writer, each with a table and with Spark sessions of its own: the look-up alone, then the whole upsert."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from bench.harness import Report
+from bench.indexing.batches import NEW, NEW_NOTE, batch
 from bench.indexing.look_ups import LookUp, look_up
 from bench.writing import rows
 from bench.writing.contenders import CHANGED, Contender
 from bench.writing.costs import Cost, cost_of
+from bench.writing.rows import Order
 from bench.writing.sessions import session
 
 _LAST_DAYS = 2
@@ -24,7 +26,7 @@ _LAST_DAYS = 2
 
 
 class Kind(NamedTuple):
-    """`share`: of the rows of the table."""
+    """`share`: rows of a batch, of those of the table."""
 
     share: float
     spread: bool
@@ -109,20 +111,24 @@ class _Turns:
     size: Size
     beside: Collection[int]
     number: int = 0
+    new: int = 0
+    """Rows that the table has got since it was loaded."""
 
     def upserts(self, kind: Kind) -> Upserted:
         made, phases = list[Cost](), dict[str, float]()
         for _ in self._until_enough(lambda: made):
             self.number += 1
-            self._prepare(self.rows_of(kind), kind.spread)
+            self._prepare(self._batch(self.rows_of(kind), kind.spread))
             work = partial(self._upsert, phases)
             made.append(cost_of(self.spark, work, beside=self.beside))
         return Upserted(Cost.median(made), phases)
 
     def look_ups(self, count: int, *, spread: bool) -> LookUp:
-        """Of other rows than were changed last."""
+        """Of other rows than were changed last, each of which the table was loaded with."""
         made = list[LookUp]()
-        self._prepare(count, spread, number=0)
+        last_days = self._last_days(count)
+        orders = rows.changed(self.table, count, days=self.size.days, spread=spread, number=0, last_days=last_days)
+        self._prepare(orders)
         for _ in self._until_enough(lambda: [each.cost for each in made]):
             made.append(look_up(self.spark, self.contender, self.folder, count, beside=self.beside))
         asked = sorted(each.asked_s for each in made)
@@ -134,21 +140,40 @@ class _Turns:
     def check(self) -> None:
         """No row is lost or doubled, and the last batch is there."""
         stored = self.spark.read.format("hudi").load((self.folder / "lake" / "orders").as_uri())
-        counts = stored.selectExpr("count(*) as rows", "count(distinct id) as ids").first()
-        assert counts is not None
-        is_there = stored.where(f"amount = {self.number + 0.5}").count() > 0
-        if (counts["rows"], counts["ids"]) != (self.table, self.table) or not is_there:
-            raise AssertionError(f"{self.contender.name} left {counts} of {self.table} rows, or not the last batch")
+        is_new, is_last = f"note = '{NEW_NOTE}'", f"amount = {self.number + 0.5}"
+        sums = (
+            "count(*) as rows",
+            "count(distinct id) as ids",
+            f"count_if({is_new}) as new",
+            f"count_if({is_last}) > 0 as has_last",
+        )
+        counts, wanted = stored.selectExpr(*sums).first(), self.table + self.new
+        if counts is None or tuple(counts) != (wanted, wanted, self.new, True):
+            raise AssertionError(
+                f"{self.contender.name} left {counts} of {wanted} rows, {self.new} of them new, or not the last batch"
+            )
 
     def _until_enough(self, made: Callable[[], Sequence[Cost]]) -> Iterator[None]:
         while len(made()) < self.size.turns and sum(cost.seconds for cost in made()) <= self.size.patience_s:
             yield
 
-    def _prepare(self, count: int, spread: bool, *, number: int | None = None) -> None:
-        last_days = max(_LAST_DAYS, -(-2 * count * self.size.days // self.table))
-        number = self.number if number is None else number
-        days = self.size.days
-        orders = rows.changed(self.table, count, days=days, spread=spread, number=number, last_days=last_days)
+    def _batch(self, count: int, spread: bool) -> list[Order]:
+        orders = batch(
+            self.table,
+            count,
+            days=self.size.days,
+            spread=spread,
+            number=self.number,
+            last_days=self._last_days(count),
+            new_before=self.new,
+        )
+        self.new += count // NEW
+        return orders
+
+    def _last_days(self, count: int) -> int:
+        return max(_LAST_DAYS, -(-2 * count * self.size.days // self.table))
+
+    def _prepare(self, orders: Sequence[Order]) -> None:
         rows.to_parquet(self.folder / CHANGED, orders)
         self.contender.prepare(self.folder, orders)
 
@@ -182,13 +207,13 @@ def tell(report: Report, table: int, measured: Mapping[str, Changes]) -> None:
             report.figure(f"{slug}_s", upsert.seconds)
             report.figure(f"{slug}_read_mb", upsert.read / 1e6)
             report.figure(f"{slug}_peak_mb", upsert.peak / 1e6)
-    report.table(f"A part of {table:,} rows changed", _HEADINGS, lines)
-    report.table("Lakehub's seconds by phase", ["writer", "changed", *_PHASES], phases)
+    report.table(f"Batches into {table:,} rows, a fifth of each new", _HEADINGS, lines)
+    report.table("Lakehub's seconds by phase", ["writer", "batch", *_PHASES], phases)
 
 
 _HEADINGS = [
     "writer",
-    "changed",
+    "batch",
     "index asked, s",
     "look-up, s",
     "MB read",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from bench.pacing.limit import limit_servers
 from ingestion.domain.index_cluster.allowed_qps import even_servers
 from ingestion.index.entries import Entry
 from ingestion.index.thrift_client import FAMILIES
@@ -38,7 +39,9 @@ _ASKS_AGAIN_S = 0.5
 
 @dataclass(frozen=True)
 class Work:
-    """Of the dataset `name`, whose table of HBase has so many regions. `seconds`: for how long it asks."""
+    """Of the dataset `name`, whose table of HBase has so many regions. `seconds`: for how long it asks. `limit`: rows a second of each server.
+
+    `told_times`: its share is told of so many times the servers that there are."""
 
     name: str
     thrift: str
@@ -46,6 +49,8 @@ class Work:
     regions: int
     seconds: float
     staging: str
+    limit: int
+    told_times: int = 1
 
     @property
     def index(self) -> GlobalIndexSpec:
@@ -87,6 +92,7 @@ def run_job(work: Work, ready: Barrier, answer: Connection) -> None:
 
 def _make_table(spark: SparkSession, work: Work) -> None:
     """Its regions begin evenly, and so are its keys spread."""
+    limit_servers(spark, work.quorum, work.limit)
     starts = [_key(KEYS * number // work.regions).encode() for number in range(1, work.regions)]
     with open_administration(spark, {"hbase.zookeeper.quorum": work.quorum}) as hbase:
         hbase.create(work.name, work.table.uri, FAMILIES, starts)
@@ -102,7 +108,7 @@ def _count_servers(work: Work) -> int:
 
     with closing(open_client(work.index)) as client:
         servers = even_servers(f"{region.host}:{region.port}" for region in client.regions())
-    note_table(_run(work).copy, servers=servers)
+    note_table(_run(work).copy, servers=servers * work.told_times)
     return servers
 
 

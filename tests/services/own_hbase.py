@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import happybase
@@ -30,21 +30,23 @@ def connect(port: int) -> happybase.Connection:
 class OwnHBase:
     folder: Path
     port: int
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def do(self, *what: str) -> None:
         """`start 2`, `kill region-server 1`. Raises where the script did not succeed."""
         environment = os.environ | {
             "LAKEHUB_TEST_SERVICES": str(self.folder),
             "LAKEHUB_TEST_HBASE_PORT": str(self.port),
+            "LAKEHUB_TEST_HBASE_SETTINGS": "\n".join(f"{name} {value}" for name, value in self.settings.items()),
         }
         script = [str(ROOT / "deploy/services/hbase"), *what]
         subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL)
 
 
 @contextmanager
-def own_hbase(folder: Path, port: int, servers: int) -> Iterator[OwnHBase]:
-    """Its first port is `port`."""
-    own = OwnHBase(folder, port)
+def own_hbase(folder: Path, port: int, servers: int, settings: Mapping[str, str] | None = None) -> Iterator[OwnHBase]:
+    """Its first port is `port`. `settings`: of HBase itself, beside those that the script sets."""
+    own = OwnHBase(folder, port, settings or {})
     own.do("start", str(servers))
     try:
         yield own

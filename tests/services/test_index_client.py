@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 from uuid import uuid4
 
 import happybase
 import pytest
 
-from ingestion.index.benchmark import benchmark
+from ingestion.index.benchmark import benchmark, filled_table
 from ingestion.index.client import IndexTableMissing, IndexUnavailable
 from ingestion.index.entries import STATE_ROW, DamagedEntry, Entry
 from ingestion.index.thrift_client import FAMILIES, ThriftAddress, ThriftIndexClient
@@ -145,3 +148,23 @@ def test_a_server_is_benchmarked_and_nothing_is_left(hbase_url: str) -> None:
     connection = happybase.Connection("127.0.0.1", port)
     assert not [name for name in connection.tables() if name.startswith(b"lakehub-benchmark-")]
     connection.close()
+
+
+def test_the_table_of_a_benchmark_lies_in_hfiles_and_lacks_every_second_key(client: ThriftIndexClient) -> None:
+    """As jobs meet it: keys in the memory of a server, all of them there, are answered faster."""
+    at = client._address
+    with filled_table(at) as name:
+        with closing(happybase.Connection(at.host, at.port)) as connection:
+            families = connection.table(name).families()
+        assert [family["bloom_filter_type"] for family in families.values()] == [b"ROW"] * len(FAMILIES)
+        with closing(ThriftIndexClient(at, name)) as asked:
+            assert {int(key) for key in asked.get([f"{number:036}" for number in range(5)])} == {0, 2, 4}
+        wait_until(lambda: metric_of(name, "storeFileCount", at.port) == len(FAMILIES))
+        assert metric_of(name, "memStoreSize", at.port) < 1_000 < metric_of(name, "storeFileSize", at.port)
+
+
+def metric_of(table: str, name: str, port: int) -> int:
+    """As its region server tells it, a few seconds late; 0 until it does."""
+    with urlopen(f"http://127.0.0.1:{port + 13}/jmx?qry=Hadoop:service=HBase,name=RegionServer,sub=Tables") as answer:
+        beans = json.load(answer)["beans"]
+    return sum(int(bean.get(f"Namespace_default_table_{table}_metric_{name}", 0)) for bean in beans)

@@ -25,6 +25,8 @@ from tests.soak.index.source import Source
 
 _PORT = 29_860
 """The first of sixteen that the HBase of the soak takes."""
+_REQUESTS_PER_S = 5_000.0
+"""About as fast as this HBase answers on a small machine: jobs and their tasks keep to a rate, and are hardly slower for it."""
 
 
 def main() -> int:
@@ -58,7 +60,13 @@ def main() -> int:
 @contextmanager
 def _stage(folder: Path, port: int, keys: int, random: Random) -> Iterator[Stage]:
     os.environ.setdefault("LAKEHUB_SPARK_ENVIRONMENT", "JAVA_TOOL_OPTIONS")
-    index = GlobalIndexSpec(f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}", (folder / "staging").as_uri(), "lakehub_soak")
+    index = GlobalIndexSpec(
+        f"127.0.0.1:{port}",
+        f"127.0.0.1:{port + 1}",
+        (folder / "staging").as_uri(),
+        "lakehub_soak",
+        requests_per_s=_REQUESTS_PER_S,
+    )
     with own_hbase(folder, port, servers=2) as hbase:
         spark = open_session("soak")
         try:

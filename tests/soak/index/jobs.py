@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 from threading import Event, Thread
@@ -16,7 +16,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.report import INDEX_AWAY, JobReport
-from ingestion.spark.indexes.hbase import client_of
+from ingestion.spark.global_index.written_keys import WrittenKeys
+from ingestion.spark.tables.timeline import CompletedFile
 from lakehub.setup.machine import scaled
 from tests.services.own_hbase import OwnHBase
 from tests.soak.index.faults import Fault
@@ -40,6 +41,8 @@ class Stage:
     hbase: OwnHBase
     source: Source
     random: Random
+    _followed: set[str] = field(default_factory=set)
+    """Commits that the index has: they were there when the last job that asked it began."""
 
     def run(self, job: str, name: str, fault: Fault | None, **fields: Any) -> JobReport:
         """Until it is done, whatever happens to it."""
@@ -89,15 +92,36 @@ class Stage:
         """A job that HBase does not answer is run again."""
         deadline = time.monotonic() + scaled(_DONE_WITHIN_S)
         while True:
-            asked = client_of(self.source.table).reads
+            before = self._commits()
             report = self.source.run(self.spark, kind, name, **fields)
             self._log(name, report)
             if report.error is None:
                 deleted = fields["delete"].keys if "delete" in fields else ()
-                _require_few_requests(report, len(deleted), client_of(self.source.table).reads - asked)
+                self._require_few_requests(report, len(deleted), before)
                 return report
             if report.status != INDEX_AWAY or time.monotonic() > deadline:
                 raise NotAsItMustBe(f"{kind} {name}: {report.error}")
+
+    def _require_few_requests(self, report: JobReport, named: int, commits: Sequence[CompletedFile]) -> None:
+        """Of driver and tasks: no more than the batch has keys, and than was to be followed of the `commits` that were there when the job began.
+        `named`: keys that it was told of; it reads those that are still there."""
+        use = report.index_use
+        if use is None:
+            return
+        new = [commit for commit in commits if commit.instant not in self._followed]
+        writes = [write for commit in new for write in WrittenKeys.of(self.source.timeline, commit, {each.instant for each in commits}).writes]
+        self._followed = {commit.instant for commit in commits}
+        gone, added = sum(write.deletes for write in writes), sum(write.inserts for write in writes)
+        batch = max(report.counts.read, named)
+        if use.reads > batch + gone or use.writes > added + gone:
+            raise NotAsItMustBe(
+                f"{report.run_id} has asked for {use.reads:,} keys and written {use.writes:,} entries: its batch has {batch:,} rows, and the {len(new)} "
+                f"commits to be followed {added:,} new keys, and {gone:,} that are gone"
+            )
+
+    def _commits(self) -> list[CompletedFile]:
+        timeline = self.source.timeline
+        return timeline.completed() if timeline.exists else []
 
     def _log(self, name: str, report: JobReport) -> None:
         with (self.source.folder / "jobs.log").open("a") as log:
@@ -131,9 +155,3 @@ class Stage:
 
     def _kill(self, fault: Fault) -> None:
         self.hbase.do("kill", *fault.part.split())
-
-
-def _require_few_requests(report: JobReport, named: int, asked: int) -> None:
-    """`named`: keys that the job was told of; it reads those that are still there."""
-    if asked > max(report.counts.read, named):
-        raise NotAsItMustBe(f"{report.run_id} has read {report.counts.read} rows and asked for {asked} keys")

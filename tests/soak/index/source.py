@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestion.spark.contract.spec import GlobalIndexSpec
+from ingestion.spark.file_groups.batch_keys import MAX_NAMED_KEYS
 from tests.spark.order_shop import Orders
 
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 21))
@@ -25,7 +26,7 @@ _SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("amount", pa.flo
 
 @dataclass(frozen=True)
 class Size:
-    """How many keys a batch has, and in how many of the days they lie; those in few files are written without a Spark job."""
+    """How many keys a batch has, and in how many of the days they lie, or in as many more as it takes; those in few files are written without a Spark job."""
 
     name: str
     keys: int
@@ -35,8 +36,8 @@ class Size:
 FEW_KEYS = Size("few keys", 12, len(DAYS))
 """Most alone in their file: what the index says wrongly of one is not made good by a look into the files of the others."""
 FEW_FILES, ALL_FILES = Size("few files", 300, 2), Size("all files", 600, len(DAYS))
-MANY_KEYS = Size("many keys", 12_000, 5)
-"""More than a driver asks for: Spark's tasks do."""
+MANY_KEYS = Size("many keys", MAX_NAMED_KEYS + 10_000, 5)
+"""More than a driver asks for: Spark's tasks do. A table of 100,000 keys has so many; of a smaller one two thirds are drawn, and the driver asks."""
 SIZES = (FEW_KEYS, FEW_FILES, ALL_FILES, FEW_KEYS, MANY_KEYS)
 
 
@@ -69,7 +70,7 @@ class Source(Orders):
     def draw(self, number: int, size: Size, *, is_late: bool) -> Batch:
         """Of the keys drawn a fifth moves, a tenth is deleted, and most change; as many as moved are new, and some come back."""
         random, batch = self._random, Batch(number, size)
-        days = self._days(size.days)
+        days = self._days(max(size.days, self._days_of(size.keys)))
         drawn = self._drawn(days, size.keys)
         fifth = len(drawn) // 5
         moved, deleted, changed = drawn[:fifth], drawn[fifth : fifth + fifth // 2], drawn[2 * fifth :]
@@ -110,6 +111,10 @@ class Source(Orders):
             rows: int = connection.execute("select count(*) from orders").fetchone()[0]
         return rows
 
+    def _days_of(self, keys: int) -> int:
+        """In so many there are enough that so many can be drawn."""
+        return min(len(DAYS), -(-keys * len(DAYS) * 3 // (2 * self.count())))
+
     def _days(self, count: int) -> list[str]:
         """Some that the batch before had, too: so its keys come again."""
         before = self._random.sample(self._days_before, min(len(self._days_before), -(-count // 2)))
@@ -125,7 +130,7 @@ class Source(Orders):
             keys = [key for (key,) in rows]
         again = [key for key in keys if key in self._keys_before]
         again = self._random.sample(again, min(count // 3, len(again)))
-        others = self._random.sample(keys, min(count, len(keys) // 2))
+        others = self._random.sample(keys, min(count, 2 * len(keys) // 3))
         drawn = list(dict.fromkeys(again + others))[:count]
         return self._random.sample(drawn, len(drawn))
 

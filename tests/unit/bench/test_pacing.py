@@ -10,10 +10,10 @@ from bench.pacing.drawing import Drawn, draw
 
 
 def test_what_was_read_meanwhile_is_told_by_table_and_by_server() -> None:
-    before = Counts(10.0, {(1, "trips"): 100, (2, "trips"): 50})
-    later = Counts(20.0, {(1, "trips"): 400, (2, "trips"): 250, (2, "orders"): 30})
+    before = Counts(10.0, {(1, "trips"): 100, (2, "trips"): 50}, throttled=3)
+    later = Counts(20.0, {(1, "trips"): 400, (2, "trips"): 250, (2, "orders"): 30}, throttled=7)
     meanwhile = later.since(before)
-    assert meanwhile.at == 10.0
+    assert (meanwhile.at, meanwhile.throttled) == (10.0, 4)
     assert (meanwhile.of_table("trips"), meanwhile.of_table("orders")) == (500, 30)
     assert (meanwhile.of_server(1), meanwhile.of_server(2)) == (300, 230)
 
