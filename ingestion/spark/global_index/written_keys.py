@@ -32,7 +32,13 @@ class FileWrite(NamedTuple):
     path: str
     previous: str
     inserts: int
+    updates: int
     deletes: int
+
+    @property
+    def requests(self) -> int:
+        """At most, to follow it: an entry is put for each row that the commit has written into a file with new ones; one is asked for and removed for each deleted."""
+        return (self.inserts + (self.updates if self.previous else 0) if self.inserts else 0) + 2 * self.deletes
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,11 @@ class WrittenKeys:
         """Raises CommitArchived."""
         writes = (_file_write(partition, stat) for partition, stat in timeline.write_stats(file))
         return cls(timeline.uri, file.instant, tuple(write for write in writes if write.inserts or write.deletes))
+
+    @property
+    def requests(self) -> int:
+        """At most, to follow it."""
+        return sum(write.requests for write in self.writes)
 
     def added(self) -> Iterator[tuple[FileGroup, list[str]]]:
         """In batches. A file of a group that was there before holds rows that were only changed, too, and some of these may be among them.
@@ -71,17 +82,28 @@ class WrittenKeys:
 def _file_write(partition: str, stat: Mapping[str, Any]) -> FileWrite:
     before = stat.get("prevBaseFile") if stat.get("prevCommit") not in (None, "", _NO_COMMIT) else ""
     previous = "/".join(filter(None, (partition, str(before)))) if before else ""
-    inserts, deletes = (int(str(stat.get(name) or 0)) for name in ("numInserts", "numDeletes"))
-    return FileWrite(FileGroup(partition, str(stat["fileId"])), str(stat["path"]), previous, inserts, deletes)
+    rows = (max(0, int(str(stat.get(name) or 0))) for name in ("numInserts", "numUpdateWrites", "numDeletes"))
+    return FileWrite(FileGroup(partition, str(stat["fileId"])), str(stat["path"]), previous, *rows)
 
 
 def keys_in(uri: str, group: FileGroup, path: str, *, instant: str = "") -> Iterator[list[str]]:
     """The keys of a base file in batches; with `instant` of the rows that this commit has written. Raises FileVersionGone."""
+    with _opened(uri, group, path) as file:
+        for batch in pq.ParquetFile(file).iter_batches(columns=[KEY, INSTANT] if instant else [KEY]):
+            rows = batch.filter(pc.equal(batch[INSTANT], instant)) if instant else batch
+            yield rows[KEY].to_pylist()
+
+
+def rows_in(uri: str, group: FileGroup, path: str) -> int:
+    """Of a base file. Raises FileVersionGone."""
+    with _opened(uri, group, path) as file:
+        rows: int = pq.ParquetFile(file).metadata.num_rows
+        return rows
+
+
+def _opened(uri: str, group: FileGroup, path: str) -> fs.NativeFile:
     filesystem, root = open_storage(uri)
     name = f"{root}/{path}"
     if filesystem.get_file_info(name).type == fs.FileType.NotFound:
         raise FileVersionGone(group)
-    with filesystem.open_input_file(name) as file:
-        for batch in pq.ParquetFile(file).iter_batches(columns=[KEY, INSTANT] if instant else [KEY]):
-            rows = batch.filter(pc.equal(batch[INSTANT], instant)) if instant else batch
-            yield rows[KEY].to_pylist()
+    return filesystem.open_input_file(name)
