@@ -57,8 +57,8 @@ def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     if not goes_on_from(begun | known, completions):
         _take_back(spark, table, timeline, client, begun | known)
     new = [commit for commit in commits if commit.instant not in known]
-    written = [_written_by(timeline, commit) for commit in new]
-    _check_requests(table, sum(keys.requests for keys in written))
+    written = [_written_by(timeline, commit, completions) for commit in new]
+    _check_requests(table, (keys.requests for keys in written))
     gone = [_name(state, _FOLLOWED, instant) for instant in known.keys() - completions.keys()]
     gone += [_name(state, _BEGUN, instant) for instant in begun.keys() - {commit.instant for commit in new}]
     # One that is rolled back before it is followed to its end has to be taken back as well.
@@ -113,22 +113,22 @@ def _take_back(
     _put_newest(spark, table, client, undone.groups, commits[-1], since=undone.completed)
 
 
-def _written_by(timeline: Timeline, commit: CompletedFile) -> WrittenKeys:
+def _written_by(timeline: Timeline, commit: CompletedFile, instants: Collection[str]) -> WrittenKeys:
     """Raises NotFollowed."""
     try:
-        return WrittenKeys.of(timeline, commit)
+        return WrittenKeys.of(timeline, commit, instants)
     except CommitArchived as problem:
         raise NotFollowed(str(problem)) from problem
 
 
-def _check_requests(table: TableSpec, requests: int) -> None:
-    """Of more than can be sent within FOLLOWS_WITHIN_S a job might come to its end before one commit is followed, and the next job again: files are not held
+def _check_requests(table: TableSpec, counts: Iterable[int]) -> None:
+    """Of more requests than can be sent within FOLLOWS_WITHIN_S a job might come to its end before one commit is followed, and the next job again: files are not held
     to a rate. Raises NotFollowed."""
     if table.global_index is None:
         return
     # Of a job that may send nothing at the moment, what it was to send when it began.
     rate = at_work().requests_per_s(table.global_index) or table.global_index.requests_per_s
-    if rate and requests > rate * FOLLOWS_WITHIN_S:
+    if rate and (requests := sum(counts)) > rate * FOLLOWS_WITHIN_S:
         raise NotFollowed(
             f"To follow what was committed to `{table.name}` takes {requests:,} requests, at {rate:,.1f} a second more than {FOLLOWS_WITHIN_S / 60:.0f} minutes."
         )
@@ -147,17 +147,19 @@ def _take(
     try:
         for group, keys in written.added():
             client.put(_entries(keys, group, commit.instant), at_ms=at_ms)
-        _take_removed(client, written, at_ms=at_ms)
+        for group, removed in written.removed():
+            _remove(client, group, removed, at_ms=at_ms)
     except FileVersionGone:
         _put_newest(spark, table, client, {write.group for write in written.writes}, newest)
+    for group, keys in written.keys_replaced():
+        _remove(client, group, keys, at_ms=at_ms)
 
 
-def _take_removed(client: IndexClient, written: WrittenKeys, *, at_ms: int) -> None:
-    """But for those that have moved: their entry says by now where they are."""
-    for group, keys in written.removed():
-        gone = sorted(keys)
-        entries = client.get(gone)
-        client.delete([key for key in gone if _is_in(entries.get(key), group)], at_ms=at_ms)
+def _remove(client: IndexClient, group: FileGroup, keys: Collection[str], *, at_ms: int) -> None:
+    """Those that are not in the group any more; but for those that are elsewhere: their entry says by now where."""
+    gone = sorted(keys)
+    entries = client.get(gone)
+    client.delete([key for key in gone if _is_in(entries.get(key), group)], at_ms=at_ms)
 
 
 def _is_in(entry: Entry | None, group: FileGroup) -> bool:
@@ -177,7 +179,7 @@ def _put_newest(
     `since`: when the versions went, if not with a commit. Raises NotFollowed."""
     at_ms = milliseconds_of(max(newest.completed, since))
     files = newest_files_of(spark, table.uri, groups)
-    _check_requests(table, sum(rows_in(table.uri, file.group, file.path) for file in files))
+    _check_requests(table, (rows_in(table.uri, file.group, file.path) for file in files))
     for file in files:
         for keys in keys_in(table.uri, file.group, file.path):
             client.put(_entries(keys, file.group, newest.instant), at_ms=at_ms)
