@@ -129,7 +129,8 @@ class HBaseIndex:
         return {FileGroup(entry.partition, entry.file_id) for entry in self._named.values()}
 
     def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
-        """An entry that leads to a file without its key is wrong, or of a row that is gone. Which of both the whole table says, and the entry is put right."""
+        """An entry that leads to a file without its key is wrong, or of a row that is gone. Which of both the whole table says, and the entry is put right.
+        So it is with the entry of a commit that was rolled back, too: where that had doubled a key, the row that was there before is there still."""
         suspects = self._suspects(new_keys)
         if not suspects:
             return 0
