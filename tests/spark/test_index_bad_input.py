@@ -25,6 +25,9 @@ from ingestion.spark.global_index.administration import (
     RegionServer,
     open_administration,
 )
+from ingestion.spark.global_index.building import LoadedOtherwise
+from ingestion.spark.global_index.following import NotFollowed
+from ingestion.spark.indexes.hbase import client_of
 from ingestion.spark.loading import small_batches
 from ingestion.spark.session import jvm
 from lakehub.kernel import failpoint
@@ -186,6 +189,56 @@ def test_hfiles_that_do_not_fit_the_regions_any_more_are_made_anew(
     assert "RegionsChanged: Somebody has split or merged the regions" in error
     orders.change(3, -1.0, LATER)
     assert orders.run(spark, "incremental", "i").written.updates == 1
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def test_what_a_lost_executor_has_left_beside_the_hfiles_is_not_loaded(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what HBase has loaded otherwise than it was made is no index."""
+    orders.fill(30)
+    assert orders.run(spark, "bootstrap", "b").error is None
+    index, staged = index_of(orders), Path(index_of(orders).staging_uri.removeprefix("file://"))
+
+    def leave_a_file(name: str) -> None:
+        if name == "index.after_reading":
+            (made,) = staged.glob("*/e/*")
+            made.with_name("0" * 32).write_bytes(made.read_bytes())
+
+    monkeypatch.setattr(failpoint, "reach", leave_a_file)
+    built = building.build(spark, orders.table, index, client_of(orders.table))
+    assert (built.files, built.loaded, built.regions) == (1, 1, 1)
+    assert entries(spark, orders) == places(spark, orders)
+    monkeypatch.setattr(building, "_remove_others", lambda *_: None)
+    with pytest.raises(
+        LoadedOtherwise, match=r"Of 1 HFiles for as many regions HBase has loaded 2, and .* has 1 regions"
+    ):
+        building.build(spark, orders.table, index, client_of(orders.table))
+    with pytest.raises(NotFollowed):
+        entries(spark, orders)
+
+
+def test_keys_that_are_large_make_more_files_and_not_larger_ones(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many small ones there are beside them."""
+    most = 300_000
+    monkeypatch.setattr(building, "BYTES_A_FILE", most)
+    orders.sql("drop table orders")
+    orders.sql("create table orders(id text, day text, amount real, updated_at timestamp)")
+    keys = [f"{LONG[6:]}{number:06}" for number in range(40)] + [f"key {number}" for number in range(400)]
+    orders.add(*((key, "2026-11-01", 1.0, LATER) for key in keys))
+    staged, sizes = Path(index_of(orders).staging_uri.removeprefix("file://")), list[int]()
+
+    def look(name: str) -> None:
+        if name == "index.before_load":
+            sizes.extend(file.stat().st_size for file in staged.glob("*/e/*"))
+
+    monkeypatch.setattr(failpoint, "reach", look)
+    assert orders.run(spark, "bootstrap", "b").error is None
+    assert sum(sizes) > 40 * 29_000
+    assert max(sizes) < 2 * most, sizes
+    assert len(sizes) == len(client_of(orders.table).regions()) == 1 + 5
     assert entries(spark, orders) == places(spark, orders)
 
 

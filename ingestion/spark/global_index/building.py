@@ -10,10 +10,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import fs
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -34,7 +36,11 @@ from ingestion.spark.tables.timeline import Timeline, open_storage
 from lakehub.kernel import failpoint
 
 ENTRIES_A_FILE = 2_000_000
-"""Some 500 MB: HBase splits a region of more than 10 GiB, and a server does well with some hundred regions."""
+"""Some 500 MB: a server does well with some hundred regions."""
+BYTES_A_FILE = 2 * 10**9
+"""HBase splits a region of more than 10 GiB. An entry of a key that is hashed has the key itself, of up to 30 KB."""
+_BYTES_A_CELL = 32
+"""Beside its row and its value."""
 _FILES = "path string, first binary, last binary, rows long"
 _COLUMNS = ("row", *(qualifier.decode() for qualifier in QUALIFIERS))
 
@@ -54,6 +60,10 @@ class CommitsGone(LookupError):
 
 class RegionsChanged(LookupError):
     """HFiles do not fit the regions of the table that was made for them."""
+
+
+class LoadedOtherwise(LookupError):
+    """HBase has taken other files than were made, or put them elsewhere."""
 
 
 class Built(NamedTuple):
@@ -78,7 +88,8 @@ def build(
     comes meanwhile is followed later, whether the reading has seen it or not, as its entries are the later ones. The permit is held while HBase takes the
     files, for seconds: nobody looks a key up in one table after he has followed the timeline in another.
 
-    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging and CommitsGone, where whatever index stood before is as it was, and RegionsChanged.
+    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging and CommitsGone, where whatever index stood before is as it was, and RegionsChanged
+    and LoadedOtherwise, where the index counts for nothing.
     """
     completions, rollbacks = _completions(table), rollbacks_on(Timeline(table.uri))
     newest = max(completions.values(), default="")
@@ -144,21 +155,49 @@ def _load(hbase: Administration, name: str, folder: str, files: list[HFile]) -> 
     rows = sum(file.rows for file in files)
     if not files:
         return Built(0, 0, 0, hbase.regions(name))
+    _remove_others(folder, files)
     loaded = hbase.load(name, folder)
+    if not loaded.files == loaded.regions == len(files):
+        raise LoadedOtherwise(
+            f"Of {len(files):,} HFiles for as many regions HBase has loaded {loaded.files:,}, and the table `{name}` has {loaded.regions:,} regions: somebody has "
+            "split or merged them, or removed files where they are staged. The next job that looks keys up makes the index anew, and so does `rebuild_index`."
+        )
     return Built(rows, len(files), loaded.files, loaded.regions)
+
+
+def _remove_others(folder: str, files: Collection[HFile]) -> None:
+    """A task whose executor was lost has left a file, and another attempt has made the same again: HBase would load both."""
+    filesystem, path = open_storage(folder)
+    made = {file.path for file in files}
+    for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True)):
+        if info.type == fs.FileType.File and info.path not in made:
+            filesystem.delete_file(info.path)
 
 
 def _write_hfiles(spark: SparkSession, table: TableSpec, folder: str, *, at_ms: int) -> list[HFile]:
     """In the order of their rows."""
     entries = entries_of_table(spark, table).persist(StorageLevel.DISK_ONLY)
     try:
-        parts = max(1, -(-entries.count() // ENTRIES_A_FILE))
-        ordered = entries.repartitionByRange(parts, "row").sortWithinPartitions("row", F.desc("t"))
-        written = ordered.mapInArrow(_writer_of(f"{folder}/{FAMILY.decode()}", at_ms), _FILES).collect()
+        written = _in_order(entries).mapInArrow(_writer_of(f"{folder}/{FAMILY.decode()}", at_ms), _FILES).collect()
     finally:
         entries.unpersist()
     files = [HFile(row.path, bytes(row.first), bytes(row.last), row.rows) for row in written]
     return sorted(files, key=lambda file: file.first)
+
+
+def _in_order(entries: DataFrame) -> DataFrame:
+    """A Spark partition for each HFile. Rows of hashed keys lie behind all others and are larger by far: they are cut into files by themselves."""
+    is_hashed = F.substring("row", 1, 1) == F.unhex(F.lit("fe"))
+    lengths = [len(QUALIFIERS) * (F.octet_length("row") + _BYTES_A_CELL), *map(F.octet_length, _COLUMNS[1:])]
+    sums = (F.count("*").alias("entries"), F.sum(reduce(Column.__add__, lengths)).alias("bytes"))
+    kinds = sorted(entries.groupBy(is_hashed.alias("is_hashed")).agg(*sums).collect())
+    frames = [
+        entries.where(is_hashed if kind.is_hashed else ~is_hashed)
+        .repartitionByRange(max(-(-kind.entries // ENTRIES_A_FILE), -(-kind.bytes // BYTES_A_FILE)), "row")
+        .sortWithinPartitions("row", F.desc("t"))
+        for kind in kinds
+    ]
+    return reduce(DataFrame.unionAll, frames) if frames else entries
 
 
 def entries_of_table(spark: SparkSession, table: TableSpec) -> DataFrame:

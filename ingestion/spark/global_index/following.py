@@ -16,8 +16,9 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.key_map import goes_on_from
 from ingestion.spark.file_groups.lookups import newest_files_of
+from ingestion.spark.global_index.job_use import at_work
 from ingestion.spark.global_index.taken_back import taken_back
-from ingestion.spark.global_index.written_keys import FileVersionGone, WrittenKeys, keys_in
+from ingestion.spark.global_index.written_keys import FileVersionGone, WrittenKeys, keys_in, rows_in
 from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, instant_to_datetime
 from lakehub.kernel import failpoint
 
@@ -27,6 +28,8 @@ _OF = "of"
 """In the state of the index: the URI of its table. A copy of the lake, as in another installation, has the same commits."""
 _FOLLOWED, _BEGUN = "followed", "begun"
 """In the state of the index, before the building and the instant of a commit: all of its entries are there; or some may be, as it was not followed to its end."""
+FOLLOWS_WITHIN_S = 600.0
+"""A sixth of what a job has: it looks its keys up, and writes, after it has followed."""
 
 
 class NotFollowed(LookupError):
@@ -54,16 +57,21 @@ def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     if not goes_on_from(begun | known, completions):
         _take_back(spark, table, timeline, client, begun | known)
     new = [commit for commit in commits if commit.instant not in known]
+    written = [_written_by(timeline, commit, completions) for commit in new]
+    _check_requests(table, (keys.requests for keys in written))
+    gone = [_name(state, _FOLLOWED, instant) for instant in known.keys() - completions.keys()]
+    gone += [_name(state, _BEGUN, instant) for instant in begun.keys() - {commit.instant for commit in new}]
     # One that is rolled back before it is followed to its end has to be taken back as well.
-    client.note({_name(state, _BEGUN, commit.instant): commit.completed for commit in new})
-    for commit in new:
-        _take(spark, timeline, client, commit, newest=commits[-1])
+    client.note({_name(state, _BEGUN, commit.instant): commit.completed for commit in new}, forget=gone)
+    for commit, keys in zip(new, written, strict=True):
+        _take(spark, table, client, commit, keys, newest=commits[-1])
         failpoint.reach("index.after_entries")
+        # At once: a job that ends at its deadline leaves the rest to the next one, and not all.
+        followed = {_name(state, _FOLLOWED, commit.instant): commit.completed}
+        client.note(followed, forget=[_name(state, _BEGUN, commit.instant)])
+    # What was noted meanwhile has the name of the former building, so it counts for nothing in the new one.
     if client.state().get(BUILT) != state.get(BUILT):
         raise NotFollowed(f"The index of `{table.name}` was built anew while it followed.")
-    gone = [_name(state, _FOLLOWED, instant) for instant in known.keys() - completions.keys()]
-    gone += [_name(state, _BEGUN, instant) for instant in begun.keys() | {commit.instant for commit in new}]
-    client.note({_name(state, _FOLLOWED, commit.instant): commit.completed for commit in new}, forget=gone)
 
 
 def note_built(client: IndexClient, building: str, uri: str, completions: Mapping[str, str]) -> None:
@@ -102,31 +110,56 @@ def _take_back(
         raise NotFollowed(
             f"The index of `{table.name}` has followed commits that are no longer on its timeline, or none that is."
         )
-    _put_newest(spark, timeline, client, undone.groups, commits[-1], since=undone.completed)
+    _put_newest(spark, table, client, undone.groups, commits[-1], since=undone.completed)
+
+
+def _written_by(timeline: Timeline, commit: CompletedFile, instants: Collection[str]) -> WrittenKeys:
+    """Raises NotFollowed."""
+    try:
+        return WrittenKeys.of(timeline, commit, instants)
+    except CommitArchived as problem:
+        raise NotFollowed(str(problem)) from problem
+
+
+def _check_requests(table: TableSpec, counts: Iterable[int]) -> None:
+    """Of more requests than can be sent within FOLLOWS_WITHIN_S a job might come to its end before one commit is followed, and the next job again: files are not held
+    to a rate. Raises NotFollowed."""
+    if table.global_index is None:
+        return
+    # Of a job that may send nothing at the moment, what it was to send when it began.
+    rate = at_work().requests_per_s(table.global_index) or table.global_index.requests_per_s
+    if rate and (requests := sum(counts)) > rate * FOLLOWS_WITHIN_S:
+        raise NotFollowed(
+            f"To follow what was committed to `{table.name}` takes {requests:,} requests, at {rate:,.1f} a second more than {FOLLOWS_WITHIN_S / 60:.0f} minutes."
+        )
 
 
 def _take(
-    spark: SparkSession, timeline: Timeline, client: IndexClient, commit: CompletedFile, *, newest: CompletedFile
+    spark: SparkSession,
+    table: TableSpec,
+    client: IndexClient,
+    commit: CompletedFile,
+    written: WrittenKeys,
+    *,
+    newest: CompletedFile,
 ) -> None:
-    try:
-        written = WrittenKeys.of(timeline, commit)
-    except CommitArchived as problem:
-        raise NotFollowed(str(problem)) from problem
     at_ms = milliseconds_of(commit.completed)
     try:
         for group, keys in written.added():
             client.put(_entries(keys, group, commit.instant), at_ms=at_ms)
-        _take_removed(client, written, at_ms=at_ms)
+        for group, removed in written.removed():
+            _remove(client, group, removed, at_ms=at_ms)
     except FileVersionGone:
-        _put_newest(spark, timeline, client, {write.group for write in written.writes}, newest)
+        _put_newest(spark, table, client, {write.group for write in written.writes}, newest)
+    for group, keys in written.keys_replaced():
+        _remove(client, group, keys, at_ms=at_ms)
 
 
-def _take_removed(client: IndexClient, written: WrittenKeys, *, at_ms: int) -> None:
-    """But for those that have moved: their entry says by now where they are."""
-    for group, keys in written.removed():
-        gone = sorted(keys)
-        entries = client.get(gone)
-        client.delete([key for key in gone if _is_in(entries.get(key), group)], at_ms=at_ms)
+def _remove(client: IndexClient, group: FileGroup, keys: Collection[str], *, at_ms: int) -> None:
+    """Those that are not in the group any more; but for those that are elsewhere: their entry says by now where."""
+    gone = sorted(keys)
+    entries = client.get(gone)
+    client.delete([key for key in gone if _is_in(entries.get(key), group)], at_ms=at_ms)
 
 
 def _is_in(entry: Entry | None, group: FileGroup) -> bool:
@@ -135,7 +168,7 @@ def _is_in(entry: Entry | None, group: FileGroup) -> bool:
 
 def _put_newest(
     spark: SparkSession,
-    timeline: Timeline,
+    table: TableSpec,
     client: IndexClient,
     groups: Collection[FileGroup],
     newest: CompletedFile,
@@ -143,10 +176,12 @@ def _put_newest(
     since: str = "",
 ) -> None:
     """Of groups whose version is not there any more all keys of the newest one, which are those of now. Those that are gone keep their entry, which does no harm.
-    `since`: when the versions went, if not with a commit."""
+    `since`: when the versions went, if not with a commit. Raises NotFollowed."""
     at_ms = milliseconds_of(max(newest.completed, since))
-    for file in newest_files_of(spark, timeline.uri, groups):
-        for keys in keys_in(timeline.uri, file.group, file.path):
+    files = newest_files_of(spark, table.uri, groups)
+    _check_requests(table, (rows_in(table.uri, file.group, file.path) for file in files))
+    for file in files:
+        for keys in keys_in(table.uri, file.group, file.path):
             client.put(_entries(keys, file.group, newest.instant), at_ms=at_ms)
 
 

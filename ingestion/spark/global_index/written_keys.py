@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,9 +13,16 @@ from pyarrow import fs
 
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.stored_rows import INSTANT, KEY
-from ingestion.spark.tables.timeline import CompletedFile, Timeline, open_storage
+from ingestion.spark.tables.timeline import (
+    TABLE_SERVICES,
+    CompletedFile,
+    Timeline,
+    open_storage,
+    write_stats_of,
+)
 
 _NO_COMMIT = "null"
+_BASE_FILE = ".parquet"
 
 
 class FileVersionGone(LookupError):
@@ -32,22 +40,52 @@ class FileWrite(NamedTuple):
     path: str
     previous: str
     inserts: int
+    updates: int
     deletes: int
+
+    @property
+    def requests(self) -> int:
+        """At most, to follow it: an entry is put for each row that the commit has written into a file with new ones; one is asked for and removed for each deleted."""
+        return (self.inserts + (self.updates if self.previous else 0) if self.inserts else 0) + 2 * self.deletes
 
 
 @dataclass(frozen=True)
 class WrittenKeys:
-    """Of a commit of the table at `uri`. `writes`: those that put a key somewhere, or remove one."""
+    """Of a commit of the table at `uri`. `writes`: those that put a key somewhere, or remove one. `replaced`: the newest versions, each with its group, of
+    groups whose place was taken: those that were not cleaned away by now."""
 
     uri: str
     instant: str
     writes: tuple[FileWrite, ...]
+    replaced: tuple[tuple[FileGroup, str], ...] = ()
 
     @classmethod
-    def of(cls, timeline: Timeline, file: CompletedFile) -> WrittenKeys:
-        """Raises CommitArchived."""
-        writes = (_file_write(partition, stat) for partition, stat in timeline.write_stats(file))
-        return cls(timeline.uri, file.instant, tuple(write for write in writes if write.inserts or write.deletes))
+    def of(cls, timeline: Timeline, file: CompletedFile, instants: Collection[str]) -> WrittenKeys:
+        """`instants`: of all commits on the timeline. Raises CommitArchived."""
+        record = timeline.record(file)
+        writes = (_file_write(partition, stat) for partition, stat in write_stats_of(record))
+        written = tuple(write for write in writes if write.inserts or write.deletes)
+        # What a table service has moved is all in its new files.
+        groups = {} if record.get("operationType") in TABLE_SERVICES else record.get("partitionToReplaceFileIds") or {}
+        replaced = (
+            each for name, ids in groups.items() for each in _newest_versions(timeline.uri, name, ids, instants)
+        )
+        return cls(timeline.uri, file.instant, written, tuple(replaced))
+
+    @property
+    def requests(self) -> int:
+        """At most, to follow it."""
+        requests = sum(write.requests for write in self.writes)
+        for group, path in self.replaced:
+            with suppress(FileVersionGone):
+                requests += 2 * rows_in(self.uri, group, path)
+        return requests
+
+    def keys_replaced(self) -> Iterator[tuple[FileGroup, list[str]]]:
+        """In batches. They may be in other groups by now. What is cleaned away meanwhile is left out."""
+        for group, path in self.replaced:
+            with suppress(FileVersionGone):
+                yield from ((group, keys) for keys in keys_in(self.uri, group, path))
 
     def added(self) -> Iterator[tuple[FileGroup, list[str]]]:
         """In batches. A file of a group that was there before holds rows that were only changed, too, and some of these may be among them.
@@ -68,20 +106,49 @@ class WrittenKeys:
                 yield write.group, before
 
 
+def _newest_versions(
+    uri: str, partition: str, file_ids: Collection[str], instants: Collection[str]
+) -> Iterator[tuple[FileGroup, str]]:
+    """Of these groups of a partition, as their files are named: id of the group, token of the task, instant. One of an instant that is not among `instants`, and
+    not archived, was never committed."""
+    filesystem, root = open_storage(uri)
+    oldest, newest = min(instants), dict[str, tuple[str, str]]()
+    folder = "/".join(filter(None, (root, partition)))
+    for info in filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+        words = info.base_name.removesuffix(_BASE_FILE).split("_")
+        if len(words) != 3 or not info.base_name.endswith(_BASE_FILE) or words[0] not in file_ids:
+            continue
+        if words[2] in instants or words[2] < oldest:
+            newest[words[0]] = max(newest.get(words[0], ("", "")), (words[2], info.base_name))
+    for file_id, (_, name) in newest.items():
+        yield FileGroup(partition, file_id), "/".join(filter(None, (partition, name)))
+
+
 def _file_write(partition: str, stat: Mapping[str, Any]) -> FileWrite:
     before = stat.get("prevBaseFile") if stat.get("prevCommit") not in (None, "", _NO_COMMIT) else ""
     previous = "/".join(filter(None, (partition, str(before)))) if before else ""
-    inserts, deletes = (int(str(stat.get(name) or 0)) for name in ("numInserts", "numDeletes"))
-    return FileWrite(FileGroup(partition, str(stat["fileId"])), str(stat["path"]), previous, inserts, deletes)
+    rows = (max(0, int(str(stat.get(name) or 0))) for name in ("numInserts", "numUpdateWrites", "numDeletes"))
+    return FileWrite(FileGroup(partition, str(stat["fileId"])), str(stat["path"]), previous, *rows)
 
 
 def keys_in(uri: str, group: FileGroup, path: str, *, instant: str = "") -> Iterator[list[str]]:
     """The keys of a base file in batches; with `instant` of the rows that this commit has written. Raises FileVersionGone."""
+    with _opened(uri, group, path) as file:
+        for batch in pq.ParquetFile(file).iter_batches(columns=[KEY, INSTANT] if instant else [KEY]):
+            rows = batch.filter(pc.equal(batch[INSTANT], instant)) if instant else batch
+            yield rows[KEY].to_pylist()
+
+
+def rows_in(uri: str, group: FileGroup, path: str) -> int:
+    """Of a base file. Raises FileVersionGone."""
+    with _opened(uri, group, path) as file:
+        rows: int = pq.ParquetFile(file).metadata.num_rows
+        return rows
+
+
+def _opened(uri: str, group: FileGroup, path: str) -> fs.NativeFile:
     filesystem, root = open_storage(uri)
     name = f"{root}/{path}"
     if filesystem.get_file_info(name).type == fs.FileType.NotFound:
         raise FileVersionGone(group)
-    with filesystem.open_input_file(name) as file:
-        for batch in pq.ParquetFile(file).iter_batches(columns=[KEY, INSTANT] if instant else [KEY]):
-            rows = batch.filter(pc.equal(batch[INSTANT], instant)) if instant else batch
-            yield rows[KEY].to_pylist()
+    return filesystem.open_input_file(name)

@@ -30,6 +30,11 @@ class Index(Protocol):
     def prepare(self, spark: SparkSession, table: TableSpec) -> None:
         """Before a job reads its source, and without the permit: whatever can be done without it. Raises IndexUnavailable."""
 
+    def prepare_look_up(self, spark: SparkSession, table: TableSpec, permit: Permit) -> None:
+        """Before a job that has keys to look up takes the permit: what takes long is done without it. `permit`: held for no longer than is needed.
+
+        Raises IndexUnavailable."""
+
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         """The rows of the table that may have the keys of the batch, with Hudi's own columns; those of the whole table at worst."""
 
@@ -76,6 +81,9 @@ class NotRepairable(ValueError):
 
 class WholeIndex:
     """What an index has in common with others whose single entries are not put right."""
+
+    def prepare_look_up(self, spark: SparkSession, table: TableSpec, permit: Permit) -> None:
+        """It is there, or is made by a commit."""
 
     def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
         return 0

@@ -63,14 +63,19 @@ class HBaseIndex:
         return options_without_index(table) | {"hoodie.parquet.small.file.limit": "0"}
 
     def prepare(self, spark: SparkSession, table: TableSpec) -> None:
-        """Follows what was committed: the look-up within the permit has little left. Where it cannot go on it is built there. A job that HBase does not
-        answer ends before it has read anything. An append-only table looks up what comes late, and follows then."""
+        """Follows what was committed: the look-up within the permit has little left. A job that HBase does not answer ends before it has read anything.
+        An append-only table looks up what comes late, if anything does, and nothing is followed before."""
         if Timeline(table.uri).exists and not table.append_only:
             spec = _spec_of(table)
             client = open_client(spec, rate=_rate_of(spec), patience_s=PREPARES_WITHIN_S, timeout_s=PREPARES_WITHIN_S)
             at_work().watch(client)
             with closing(client), suppress(NotFollowed, IndexTableMissing):
                 follow(spark, table, client)
+
+    def prepare_look_up(self, spark: SparkSession, table: TableSpec, permit: Permit) -> None:
+        """Follows what was committed since, and where that cannot be builds the index: others write meanwhile."""
+        if Timeline(table.uri).completed():
+            self._follow(spark, table, permit)
 
     def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
         """After a load all is new: the index is made at once."""
@@ -125,7 +130,8 @@ class HBaseIndex:
         return {FileGroup(entry.partition, entry.file_id) for entry in self._named.values()}
 
     def correct(self, spark: SparkSession, table: TableSpec, new_keys: Collection[str] | DataFrame) -> int:
-        """An entry that leads to a file without its key is wrong, or of a row that is gone. Which of both the whole table says, and the entry is put right."""
+        """An entry that leads to a file without its key is wrong, or of a row that is gone. Which of both the whole table says, and the entry is put right.
+        So it is with the entry of a commit that was rolled back, too: where that had doubled a key, the row that was there before is there still."""
         suspects = self._suspects(new_keys)
         if not suspects:
             return 0
@@ -150,11 +156,12 @@ class HBaseIndex:
         rows = new_keys.join(self._located.select("key"), "key").limit(MAX_NAMED_KEYS + 1).collect()
         return {row.key for row in rows}
 
-    def _follow(self, spark: SparkSession, table: TableSpec) -> None:
+    def _follow(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
+        """Within the permit there is something to build only where the index was lost since `prepare_look_up`."""
         try:
             follow(spark, table, client_of(table))
         except (NotFollowed, IndexTableMissing):
-            self.rebuild(spark, table)
+            self.rebuild(spark, table, permit)
 
 
 def client_of(table: TableSpec) -> IndexClient:

@@ -34,6 +34,9 @@ def run(job: Job) -> JobReport:
     searched = timeline.latest_completion()
     if done := job.report_of_earlier_attempt(timeline):
         return done
+    assert job.spec.delete is not None
+    if _certain_keys(job.spec.delete, job.table, hudi.stored_schema(job.spark, job.table)):
+        write_path.prepare_look_up(job)
     with hold_write_permit(job):
         # Others wait: of a long timeline only what is new is searched.
         return job.report_of_earlier_attempt(timeline, after=searched) or _find_and_delete(job, timeline)

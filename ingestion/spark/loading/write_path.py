@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from py4j.protocol import Py4JJavaError
@@ -28,6 +29,7 @@ from ingestion.sources import SourceReading
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import record_locations
+from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job
 from ingestion.spark.loading import rereading, staging
 from ingestion.spark.loading.committing import CommitPlan as CommitPlan
@@ -183,6 +185,8 @@ def commit_batch(
 ) -> JobReport:
     """Judge and write within the permit. `commit`: None: rows are compared with those that are stored (`commit_once`). Raises ReadAgain where what was read is out of date, after the permit was given back."""
     read_again = None
+    if batch.rows and plan.rows_to_look_up(batch):
+        prepare_look_up(job)
     with hold_write_permit(job):
         timeline = Timeline(job.table.uri)
         if plan.start is not None and (done := job.report_of_earlier_attempt(timeline, after=plan.start.began)):
@@ -194,6 +198,13 @@ def commit_batch(
         else:
             return _commit_within_permit(job, batch, plan_now, commit or commit_once)
     raise read_again
+
+
+def prepare_look_up(job: Job) -> None:
+    """Before the permit, which a job without keys to look up takes at once."""
+    index: Index = INDEXES.get(job.table.index)()
+    with job.phase("judge"):
+        index.prepare_look_up(job.spark, job.table, partial(hold_write_permit, job))
 
 
 def _plan_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan, timeline: Timeline) -> CommitPlan:

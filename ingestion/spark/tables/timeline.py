@@ -228,14 +228,15 @@ class Timeline:
         return [(partition, stat["fileId"], stat["path"]) for partition, stat in self.write_stats(file)]
 
     def write_stats(self, file: CompletedFile) -> list[tuple[str, Mapping[str, Any]]]:
-        """The table format's statistics of each of them, with the path of its partition. Raises CommitArchived where the write is not on the timeline any
-        more: which files it wrote is not known then."""
+        """The table format's statistics of each of them, with the path of its partition. Raises CommitArchived."""
+        return write_stats_of(self.record(file))
+
+    def record(self, file: CompletedFile) -> Mapping[str, Any]:
+        """Of a completed write, as the table format has it. Raises CommitArchived where it is not on the timeline any more: what it did is not known then."""
         try:
-            record = read_avro_record(self._retry_read(partial(self.read_bytes, f".hoodie/timeline/{file.name}")))
+            return read_avro_record(self._retry_read(partial(self.read_bytes, f".hoodie/timeline/{file.name}")))
         except FileNotFoundError as problem:
             raise CommitArchived(f"The commit {file.instant} is no longer on the timeline of {self.uri}.") from problem
-        stats = (record.get("partitionToWriteStats") or {}).items()
-        return [(partition, stat) for partition, those in stats for stat in those]
 
     def completed(self) -> list[CompletedFile]:
         """The files of the completed writes that are not archived, in the order of completion: one listing, and nothing is read."""
@@ -381,6 +382,11 @@ def read_avro_record(content: bytes) -> Mapping[str, Any]:
     (record,) = fastavro.reader(io.BytesIO(content))
     assert isinstance(record, Mapping)
     return record
+
+
+def write_stats_of(record: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    stats = (record.get("partitionToWriteStats") or {}).items()
+    return [(partition, stat) for partition, those in stats for stat in those]
 
 
 def _partition_changes(record: Mapping[str, Any]) -> dict[str, PartitionChange]:

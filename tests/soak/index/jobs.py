@@ -109,7 +109,11 @@ class Stage:
         if use is None:
             return
         new = [commit for commit in commits if commit.instant not in self._followed]
-        writes = [write for commit in new for write in WrittenKeys.of(self.source.timeline, commit, {each.instant for each in commits}).writes]
+        writes = [
+            write
+            for commit in new
+            for write in WrittenKeys.of(self.source.timeline, commit, {each.instant for each in commits}).writes
+        ]
         self._followed = {commit.instant for commit in commits}
         gone, added = sum(write.deletes for write in writes), sum(write.inserts for write in writes)
         batch = max(report.counts.read, named)
