@@ -25,15 +25,17 @@ import org.apache.hadoop.hbase.quotas.ThrottleType;
 
 public class ServerLimit {
     public void set(String quorum, long rows) throws IOException {
-        Configuration configuration = HBaseConfiguration.create();
-        configuration.setClassLoader(ServerLimit.class.getClassLoader());
-        configuration.set("hbase.zookeeper.quorum", quorum);
-        Connection connection = ConnectionFactory.createConnection(configuration);
+        ClassLoader before = Thread.currentThread().getContextClassLoader();
+        Thread.currentThread().setContextClassLoader(ServerLimit.class.getClassLoader());
         try {
+            Configuration configuration = HBaseConfiguration.create();
+            configuration.set("hbase.zookeeper.quorum", quorum);
+            Connection connection = ConnectionFactory.createConnection(configuration);
             connection.getAdmin().setQuota(
                 QuotaSettingsFactory.throttleRegionServer("all", ThrottleType.READ_NUMBER, rows, TimeUnit.SECONDS));
-        } finally {
             connection.close();
+        } finally {
+            Thread.currentThread().setContextClassLoader(before);
         }
     }
 }
