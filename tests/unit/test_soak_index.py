@@ -55,7 +55,7 @@ def test_the_largest_batch_is_more_than_the_driver_asks_for(tmp_path: Path) -> N
 def test_a_job_asks_for_its_batch_and_writes_what_it_follows_and_no_more() -> None:
     """A commit of ten new keys and two that are gone is followed once: for the job after that there is nothing to write."""
     stat = {"fileId": "f", "path": "day=1/f", "prevCommit": "1", "prevBaseFile": "e", "numInserts": 10, "numDeletes": 2}
-    timeline = SimpleNamespace(uri="file:///soak", write_stats=lambda _: [("day=1", stat)])
+    timeline = SimpleNamespace(uri="file:///soak", record=lambda _: {"partitionToWriteStats": {"day=1": [stat]}})
     stage: Any = Stage(*[SimpleNamespace(timeline=timeline)] * 3, Random(7))
     commits = [CompletedFile(timeline.uri, "20261101_20261102.commit", None)]
 

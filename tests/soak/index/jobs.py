@@ -109,18 +109,16 @@ class Stage:
         if use is None:
             return
         new = [commit for commit in commits if commit.instant not in self._followed]
-        writes = [
-            write
-            for commit in new
-            for write in WrittenKeys.of(self.source.timeline, commit, {each.instant for each in commits}).writes
-        ]
         self._followed = {commit.instant for commit in commits}
-        gone, added = sum(write.deletes for write in writes), sum(write.inserts for write in writes)
+        written = [WrittenKeys.of(self.source.timeline, commit, self._followed) for commit in new]
+        gone = sum(write.deletes for each in written for write in each.writes)
+        gone += sum(len(keys) for each in written for _, keys in each.keys_replaced())
+        added = sum(write.inserts for each in written for write in each.writes)
         batch = max(report.counts.read, named)
         if use.reads > batch + gone or use.writes > added + gone:
             raise NotAsItMustBe(
                 f"{report.run_id} has asked for {use.reads:,} keys and written {use.writes:,} entries: its batch has {batch:,} rows, and the {len(new)} "
-                f"commits to be followed {added:,} new keys, and {gone:,} that are gone"
+                f"commits to be followed {added:,} new keys, and {gone:,} that are gone or were replaced"
             )
 
     def _commits(self) -> list[CompletedFile]:
