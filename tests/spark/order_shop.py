@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -111,3 +112,12 @@ def changed_rows(spark: SparkSession, uri: str, after: str) -> list[tuple[str, d
     }
     rows = spark.read.format("hudi").options(**options).load(uri).collect()
     return [(row["op"], json.loads(row["before"] if row["op"] == "d" else row["after"])) for row in rows]
+
+
+def loaded_by_id(spark: SparkSession, folder: Path, index: str, *, days: int = 3) -> Orders:
+    """Thirty orders, whose key does not say their day."""
+    shop = Orders(folder, index=index)
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.fill(30, days=days)
+    assert shop.run(spark, "bootstrap", "b").error is None
+    return shop

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from ingestion.spark.file_groups.lookups import file_groups_of_keys
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.indexes.memory import _KEY_MAPS
 from ingestion.spark.tables import hudi
-from tests.spark.order_shop import Orders
+from tests.spark.order_shop import Orders, loaded_by_id
 
 KEEPING = ("record_index", "memory", "hbase")
 """Those that keep something that may be wrong."""
@@ -24,15 +23,7 @@ KEEPING = ("record_index", "memory", "hbase")
 
 @pytest.fixture(params=list(INDEXES))
 def indexed(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Orders:
-    return loaded(spark, tmp_path, request.param)
-
-
-def loaded(spark: SparkSession, folder: Path, index: str) -> Orders:
-    shop = Orders(folder, index=index)
-    shop.table = replace(shop.table, record_key=("id",))
-    shop.fill(30, days=5)
-    assert shop.run(spark, "bootstrap", "b").error is None
-    return shop
+    return loaded_by_id(spark, tmp_path, request.param, days=5)
 
 
 def verified(spark: SparkSession, shop: Orders, name: str = "v") -> dict[str, Any]:
@@ -73,7 +64,7 @@ def test_a_key_that_another_writer_has_doubled_is_named_with_its_places(spark: S
 def test_an_index_that_lags_behind_its_table_is_found_and_made_anew(
     spark: SparkSession, tmp_path: Path, index: str
 ) -> None:
-    shop = loaded(spark, tmp_path, index)
+    shop = loaded_by_id(spark, tmp_path, index, days=5)
     with_old_index(spark, shop)
     output = verified(spark, shop)
     assert problems(output) == {IndexProblem.MISSING: 12, IndexProblem.MISPLACED: 1, IndexProblem.WITHOUT_ROW: 1}

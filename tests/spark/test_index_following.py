@@ -22,7 +22,7 @@ from ingestion.spark.indexes.hbase import client_of
 from ingestion.spark.job import DeadlinePassed
 from lakehub.kernel import failpoint
 from tests.polling import scaled
-from tests.spark.order_shop import Orders
+from tests.spark.order_shop import Orders, loaded_by_id
 from tests.spark.test_append_only import append_only, loaded
 from tests.spark.test_global_index import (
     LATER,
@@ -38,11 +38,7 @@ from tests.spark.test_global_index import (
 
 @pytest.fixture
 def orders(spark: SparkSession, tmp_path: Path) -> Orders:
-    orders = Orders(tmp_path, index="hbase")
-    orders.table = replace(orders.table, record_key=("id",))
-    orders.fill(30)
-    assert orders.run(spark, "bootstrap", "b").error is None
-    return orders
+    return loaded_by_id(spark, tmp_path, "hbase")
 
 
 def insert(spark: SparkSession, orders: Orders, run: str, keys: range, at: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ingestion.spark.indexes import hbase
 from ingestion.spark.indexes.hbase import HBaseIndex, client_of
 from ingestion.spark.loading import small_batches
 from ingestion.spark.tables import hudi
-from tests.spark.order_shop import Orders
+from tests.spark.order_shop import Orders, loaded_by_id
 from tests.spark.test_global_index import entries, places
 
 LATER = "2026-11-16 09:00:00"
@@ -26,11 +25,7 @@ NONE = {"doubled": 0, "missing": 0, "misplaced": 0, "without_row": 0}
 
 @pytest.fixture
 def orders(spark: SparkSession, tmp_path: Path) -> Orders:
-    orders = Orders(tmp_path, index="hbase")
-    orders.table = replace(orders.table, record_key=("id",))
-    orders.fill(30)
-    assert orders.run(spark, "bootstrap", "b").error is None
-    return orders
+    return loaded_by_id(spark, tmp_path, "hbase")
 
 
 def damage(orders: Orders) -> None:

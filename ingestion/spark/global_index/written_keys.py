@@ -46,7 +46,8 @@ class FileWrite(NamedTuple):
     @property
     def requests(self) -> int:
         """At most, to follow it: an entry is put for each row that the commit has written into a file with new ones; one is asked for and removed for each deleted."""
-        return (self.inserts + (self.updates if self.previous else 0) if self.inserts else 0) + 2 * self.deletes
+        rewritten = self.updates if self.inserts and self.previous else 0
+        return self.inserts + rewritten + 2 * self.deletes
 
 
 @dataclass(frozen=True)
