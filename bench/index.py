@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.harness import Report, run
@@ -21,6 +21,8 @@ from bench.writing.contenders import GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD_INDEX, 
 from bench.writing.sessions import session
 
 PARTS = ("hfiles", "loads", "changes")
+GROWTH = "growth"
+"""Of the changes only what a look-up grows with the table: a tenth of their time."""
 MAX_GROWTH, FASTER, JUDGED_SHARES = 1.2, 1.0, (0.001, 0.01)
 OURS = "Lakehub, hbase"
 
@@ -56,7 +58,7 @@ def main() -> int:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--part", choices=PARTS, help="only this one")
+    parser.add_argument("--part", choices=(*PARTS, GROWTH), help="only this one")
     parser.add_argument("--rows", type=int, action="append", help="of a table that is changed, instead of the usual")
 
 
@@ -74,9 +76,12 @@ def bench(report: Report) -> None:
                     loads.compare(report, spark, server, folder, rows=size.loaded, files=size.files)
             if "changes" in parts:
                 _changes(report, server, size)
+            if GROWTH in parts:
+                _changes(report, server, replace(size, changes=replace(size.changes, kinds=()), with_peers=False))
 
 
 def _changes(report: Report, server: HBase, size: Size) -> None:
+    """`size.changes` without kinds of batches: only the look-ups of each table."""
     grown = dict[int, dict[str, Changes]]()
     for table in report.arguments.rows or size.changes.tables:
         made = dict[str, Changes]()
@@ -86,8 +91,9 @@ def _changes(report: Report, server: HBase, size: Size) -> None:
             is_grown = is_ours or contender is RECORD_INDEX
             made[contender.name] = changes.measure(contender, table, size.changes, is_grown=is_grown, beside=beside)
             report.print_line(f"{contender.name}: {table:,} rows loaded in {made[contender.name].loaded_s:.0f} s")
-        changes.tell(report, table, made)
-        _judge(report, table, made)
+        if size.changes.kinds:
+            changes.tell(report, table, made)
+            _judge(report, table, made)
         grown[table] = made
     _tell_growth(report, grown, size.changes.grown)
 

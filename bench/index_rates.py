@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import shutil
 import sys
 import tempfile
 import time
@@ -22,14 +21,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from bench.harness import Report, run
+from bench.indexing.server import HBase, hbase
 from bench.pacing.counters import FRESH_AFTER_S, Counts, read_counts
 from bench.pacing.drawing import Drawn, draw
 from bench.pacing.job import Done, Work, run_job
 from bench.pacing.limit import SETTINGS
 from bench.schedule import instance
-from tests.services.own_hbase import own_hbase
 
-PORT = 25_900
 QPS = 2_000
 """Of a server, as it was measured, and as its quota in HBase limits it: so few that neither the jobs nor this machine is what does."""
 FRACTION = 0.5
@@ -53,12 +51,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Size:
+    """`too_many_s`: how long the job asks that is told of too many servers. Without `at_once` no three jobs do."""
+
     servers: tuple[int, ...]
     seconds: float
-    too_many_s: float
+    keys: int
+    too_many_s: float = 0.0
+    at_once: bool = False
 
 
-FULL, QUICK = Size((1, 2, 3), 80.0, 40.0), Size((1,), 12.0, 12.0)
+FULL = Size((1, 2, 3), 80.0, 340_000, too_many_s=40.0, at_once=True)
+QUICK = Size((1,), 8.0, 10_000)
 ALONE = Table("flights", 1_000_000, 12)
 AT_ONCE = (Table("trips", 8_000_000, 12), Table("orders", 2_000_000, 6), Table("cities", 20_000, 1))
 
@@ -73,18 +76,20 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def bench(report: Report) -> None:
     size = QUICK if report.quick else FULL
-    alone, too_many = [], []
+    alone, too_many, at_once = [], [], []
     with instance("sqlite"):
         for servers in size.servers:
-            with _hbase(servers) as staging:
-                alone.append(_stage((ALONE,), servers, size.seconds, staging, by_hand=FRACTION))
-                too_many.append(_stage((ALONE,), servers, size.too_many_s, staging, told_times=TOO_MANY))
-                if servers == size.servers[-1]:
-                    at_once = _stage(AT_ONCE, servers, size.seconds, staging)
+            with _hbase(servers) as cluster:
+                alone.append(_stage((ALONE,), cluster, size.seconds, size.keys, by_hand=FRACTION))
+                if size.too_many_s:
+                    too_many.append(_stage((ALONE,), cluster, size.too_many_s, size.keys, told_times=TOO_MANY))
+                if size.at_once and servers == size.servers[-1]:
+                    at_once.append(_stage(AT_ONCE, cluster, size.seconds, size.keys))
     _tell(report, alone, too_many)
-    _tell_at_once(report, at_once)
+    for stage in at_once:
+        _tell_at_once(report, stage)
     if report.arguments.draw:
-        report.arguments.draw.write_text(draw(_drawn(alone), _drawn([at_once])))
+        report.arguments.draw.write_text(draw(_drawn(alone), _drawn(at_once)))
 
 
 @dataclass(frozen=True)
@@ -110,39 +115,34 @@ class Stage:
 
 def _stage(
     tables: Sequence[Table],
-    servers: int,
+    cluster: HBase,
     seconds: float,
-    staging: Path,
+    keys: int,
     *,
     by_hand: float | None = None,
     told_times: int = 1,
 ) -> Stage:
-    center = f"of-{servers * told_times}-of-{servers}-servers-{len(tables)}-jobs"
+    center = f"of-{cluster.servers * told_times}-of-{cluster.servers}-servers-{len(tables)}-jobs"
     names = [_make_dataset(table, center) for table in tables]
     if by_hand is not None:
         _set_fraction(names[0], by_hand)
-    asked_at = f"127.0.0.1:{PORT}", f"127.0.0.1:{PORT + 1}"
     works = [
-        Work(name, *asked_at, table.regions, seconds, staging.as_uri(), QPS, told_times)
+        Work(name, cluster.index(name), table.regions, keys, seconds, QPS, told_times)
         for name, table in zip(names, tables, strict=True)
     ]
-    done, samples = _play(works, [PORT + 12 + number for number in range(1, servers + 1)])
+    done, samples = _play(works, cluster.counter_ports)
     counted = samples[-1].since(samples[0])
     jobs = [Measured(job.name, job.servers, job.allowed, counted.of_table(job.name) / job.seconds) for job in done]
     stretches = [later.since(earlier) for earlier, later in pairwise(samples)]
-    most = max(each.of_server(server) / each.at for each in stretches for server in range(1, servers + 1))
-    return Stage(servers, jobs, most, counted.throttled)
+    most = max(each.rate_of_server(server) for each in stretches for server in range(1, cluster.servers + 1))
+    return Stage(cluster.servers, jobs, most, counted.throttled)
 
 
 @contextmanager
-def _hbase(servers: int) -> Iterator[Path]:
-    """A folder that its servers read."""
-    folder = Path(tempfile.mkdtemp(prefix="lakehub-bench-hbase-"))
-    try:
-        with own_hbase(folder, PORT, servers, SETTINGS):
-            yield folder / "staging"
-    finally:
-        shutil.rmtree(folder)
+def _hbase(servers: int) -> Iterator[HBase]:
+    name = "lakehub-bench-hbase-"
+    with tempfile.TemporaryDirectory(prefix=name) as folder, hbase(Path(folder), servers, SETTINGS) as cluster:
+        yield cluster
 
 
 def _make_dataset(table: Table, center: str) -> str:

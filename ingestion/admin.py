@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from ingestion.domain.index_cluster.fractions import as_percent
 from ingestion.models import (
     BlockedInput,
     Capture,
@@ -28,7 +29,7 @@ from ingestion.models import (
     TouchedPartition,
 )
 from ingestion.runs import blocked_inputs, job_runs
-from ingestion.runs.index_use.states import allowed_of, used_of
+from ingestion.runs.index_use.states import allowed_of, used_of, with_verifications, with_waits
 from lakehub import clock
 from lakehub.accounts.admin_mixins import ReadOnlyAdminMixin
 from lakehub.kernel.errors import Conflict, Refused
@@ -184,6 +185,11 @@ class IndexClusterAdmin(_ReadOnlyAdmin):
     list_select_related = ("data_center",)
 
 
+@admin.display(description="of the cluster", ordering="fraction")
+def _part(row: IndexShare | IndexAllowance) -> str:
+    return as_percent(row.fraction)
+
+
 @admin.register(IndexShare)
 class IndexShareAdmin(_ReadOnlyAdmin):
     list_display = (
@@ -191,15 +197,25 @@ class IndexShareAdmin(_ReadOnlyAdmin):
         "cluster",
         "rows",
         "servers",
-        "fraction_by_hand",
-        "fraction",
+        "part_by_hand",
+        _part,
         "allowed_per_s",
         "used_per_s",
         "requests",
         "used_at",
+        "verified_at",
+        "is_right",
+        "waits_for",
     )
     list_filter = ("cluster",)
     list_select_related = ("copy__dataset", "copy__data_center", "cluster")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[IndexShare]:
+        return with_waits(with_verifications(super().get_queryset(request)))
+
+    @admin.display(description="of the cluster, by hand")
+    def part_by_hand(self, share: IndexShare) -> str | None:
+        return None if share.fraction_by_hand is None else as_percent(share.fraction_by_hand)
 
     @admin.display(description="may ask, requests/s")
     def allowed_per_s(self, share: IndexShare) -> int | None:
@@ -209,8 +225,24 @@ class IndexShareAdmin(_ReadOnlyAdmin):
     def used_per_s(self, share: IndexShare) -> int | None:
         return used_of(share)
 
+    @admin.display(description="last verified")
+    def verified_at(self, share: Any) -> Any:
+        return share.verified_at
+
+    @admin.display(description="right, as far as is known", boolean=True)
+    def is_right(self, share: Any) -> bool:
+        return not share.is_wrong
+
+    @admin.display(description="waits for")
+    def waits_for(self, share: Any) -> Any:
+        return share.waits_for
+
 
 @admin.register(IndexAllowance)
 class IndexAllowanceAdmin(_ReadOnlyAdmin):
-    list_display = ("run", "share", "fraction", "told_fraction", "leased_by", "leased_until")
+    list_display = ("run", "share", _part, "told_part", "leased_by", "leased_until")
     list_select_related = ("run__copy__dataset", "run__copy__data_center", "share__copy__dataset", "share__cluster")
+
+    @admin.display(description="of the cluster, as the job was told last")
+    def told_part(self, allowance: IndexAllowance) -> str:
+        return as_percent(allowance.told_fraction)

@@ -22,7 +22,7 @@ from incidents.gate import question_log as gate_log
 from incidents.models import Incident, Message
 from ingestion.captures import lag
 from ingestion.models import IndexAllowance, IndexShare, JobRun
-from ingestion.runs.index_use.states import allowed_of
+from ingestion.runs.index_use.states import allowed_of, with_verifications
 from ingestion.runs.index_use.waits import jobs_waiting_for_answer
 from lakehub import wiring
 from lakehub.accounts.tokens.authentication import TokenAuthentication
@@ -147,25 +147,31 @@ def _measure_captures(registry: CollectorRegistry, *, now: datetime) -> None:
 
 def _measure_indexes(registry: CollectorRegistry) -> None:
     """Of the copies with the greatest fractions, by their number."""
-    allowed = Gauge(
-        "lakehub_index_allowed_per_second",
+
+    def of_copy(name: str, about: str) -> Gauge:
+        return Gauge(f"lakehub_index_{name}", about, ["copy"], registry=registry)
+
+    allowed = of_copy(
+        "allowed_per_second",
         "Requests a second that jobs of a copy may send to its index cluster, by the copy's number",
-        ["copy"],
-        registry=registry,
     )
-    entries = Gauge("lakehub_index_entries", "Entries of a copy in its index cluster", ["copy"], registry=registry)
-    requests = Counter(
-        "lakehub_index_requests", "Requests that jobs of a copy have sent there", ["copy"], registry=registry
-    )
+    entries = of_copy("entries", "Entries of a copy in its index cluster")
+    verified = of_copy("verified_timestamp_seconds", "When the index of a copy was last compared with its table")
+    wrong = of_copy("wrong", "1 where entries of a copy are known to be wrong")
+    about = "Requests that jobs of a copy have sent there"
+    requests = Counter("lakehub_index_requests", about, ["copy"], registry=registry)
     shares = IndexShare.objects.select_related("cluster").defer("cluster__url").order_by("-fraction", "pk")
-    for share in shares[:INDEXES_MEASURED]:
+    for share in with_verifications(shares)[:INDEXES_MEASURED]:
         number = str(share.pk)
         allowed.labels(number).set(allowed_of(share) or 0)
         entries.labels(number).set(share.rows)
         requests.labels(number).inc(share.requests)
+        wrong.labels(number).set(share.is_wrong)
+        if share.verified_at is not None:
+            verified.labels(number).set(share.verified_at.timestamp())
     about = "Jobs that wait for room in an index cluster, or until it answers"
     waiting = Gauge("lakehub_index_jobs_waiting", about, registry=registry)
-    without_room = IndexAllowance.objects.filter(fraction=0, leased_until__gte=Now()).count()
+    without_room = IndexAllowance.objects.filter(fraction=0, leased_until__gte=Now()).exclude(leased_by="").count()
     waiting.set(without_room + jobs_waiting_for_answer())
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from lakehub.setup.machine import slowness
+from tests.brief_jvms import make_archives
 
 SUITES = (
     "unit", "unit/quality", "contracts", "golden", "docs", "architecture", "web", "web/frontend", "web/quality", "spark", "services", "e2e",
@@ -33,6 +34,7 @@ LONGEST_FIRST = (
 """Two workers take the suites from this queue, so that both are at work until the end: the short ones fill what a long one leaves.
 Two processes at a time are what a small machine has cores for: with more, each takes the longer. What the first worker runs is
 shown as it goes, what the other runs when it is over."""
+WITH_JVMS = {"spark", "contracts", "services", "e2e"}
 WORKERS = 2
 NOT = "no-"
 SERVERS = ("redis", "postgresql", "mariadb", "openid", "kafka", "hbase")
@@ -67,6 +69,8 @@ def main(wanted: list[str]) -> int:
     suites = [suite for suite in suites if any((FOLDER / suite).rglob("test_*.py"))]
     print(f"Deadlines are those of a quiet machine x {slowness():.2f} (LAKEHUB_SLOWNESS)", flush=True)
     began = time.monotonic()
+    if WITH_JVMS & set(suites):
+        make_archives()
     with servers() if "services" in suites else nullcontext():
         runs = run_all(suites)
     print_summary(runs, time.monotonic() - began)

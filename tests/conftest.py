@@ -10,24 +10,24 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lakehub.setup.machine import scaled, slowness
+from tests import brief_jvms
 from tests.requirements import Service, missing_service
 from tests.rounds import EVERYDAY_EXAMPLES
 
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and Django's ORM share the thread in e2e
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # short-lived JVMs: 40% less work than with C2
-os.environ.setdefault("LAKEHUB_SPARK_ENVIRONMENT", "JAVA_TOOL_OPTIONS")  # by itself, it would not get to them
+brief_jvms.configure(os.environ)
 
 pytest.register_assert_rewrite("tests.contracts.engine_answers", "tests.contracts.awkward.check")
 
 settings.register_profile(
     "repeatable",
     derandomize=True,
-    max_examples=EVERYDAY_EXAMPLES,  # the suite is run at every change; CI looks longer, LAKEHUB_HYPOTHESIS=search longest and at random
+    max_examples=EVERYDAY_EXAMPLES,  # the suite is run at every change; CI looks longer (thorough, the same each time), search longest and at random
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("thorough", parent=settings.get_profile("repeatable"), max_examples=150)
+settings.register_profile("thorough", parent=settings.get_profile("repeatable"), max_examples=50)
 settings.register_profile("search", parent=settings.get_profile("repeatable"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable"))
 

@@ -35,10 +35,15 @@ while len([*begun.iterdir()]) < {count}:  # to begin takes longer than all that 
     time.sleep(0.005)
 """
 CAN_BE_TAKEN = """
+from tests.polling import wait_until
+holders = Path(os.environ["LAKEHUB_HOME"]) / "holders"
+holders.mkdir(exist_ok=True)
 for _ in range(10):
     while source_limits.take_place(run, f"host:{number}:a") is not None:
         time.sleep(0.005)
     began = time.monotonic()
+    (holders / str(number)).touch()
+    wait_until(lambda: len([*holders.iterdir()]) >= 2)  # a busy machine may let them hold one after the other
     time.sleep(0.02)
     print(began, time.monotonic())
     source_limits.release_place(run, f"host:{number}:a")

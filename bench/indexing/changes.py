@@ -21,6 +21,8 @@ from bench.writing.costs import Cost, cost_of
 from bench.writing.rows import Order
 from bench.writing.sessions import session
 
+_WARM_UP = 0.001
+"""The share of the batches that are not measured."""
 _LAST_DAYS = 2
 """So many days at least hold changes that are clustered, and twice the rows that are changed."""
 
@@ -91,7 +93,7 @@ def _changes(turns: _Turns, loaded_s: float, is_grown: bool) -> Changes:
     size = turns.size
     if not size.is_brief:
         for is_spread in (False, True):  # not measured: the writer of a few files and Spark are warm then
-            turns.upserts(Kind(size.kinds[0].share, spread=is_spread))
+            turns.upserts(Kind(_WARM_UP, spread=is_spread))
     upserts = {kind: turns.upserts(kind) for kind in size.kinds}
     turns.check()
     kinds = {
@@ -124,12 +126,14 @@ class _Turns:
         return Upserted(Cost.median(made), phases)
 
     def look_ups(self, count: int, *, spread: bool) -> LookUp:
-        """Of other rows than were changed last, each of which the table was loaded with."""
+        """Of other rows than were changed last, and others each time, so that caches do not have them from the time before; the table was loaded with each of them."""
         made = list[LookUp]()
         last_days = self._last_days(count)
-        orders = rows.changed(self.table, count, days=self.size.days, spread=spread, number=0, last_days=last_days)
-        self._prepare(orders)
         for _ in self._until_enough(lambda: [each.cost for each in made]):
+            orders = rows.changed(
+                self.table, count, days=self.size.days, spread=spread, number=-len(made), last_days=last_days
+            )
+            self._prepare(orders)
             made.append(look_up(self.spark, self.contender, self.folder, count, beside=self.beside))
         asked = sorted(each.asked_s for each in made)
         return LookUp(Cost.median([each.cost for each in made]), asked[len(asked) // 2])
@@ -222,7 +226,7 @@ _HEADINGS = [
     "MB written",
     "memory, MB",
 ]
-_PHASES = ("read", "judge", "write", "report", "total")
+_PHASES = ("index", "read", "judge", "write", "report", "total")
 
 
 def slug_of(text: str) -> str:

@@ -17,7 +17,9 @@ from bench.indexing.entries import entries, key, read_tsv, some_entries, write_h
 from bench.indexing.import_tsv import ImportTsv, Spent
 from bench.indexing.server import HBase
 from bench.writing.costs import core_seconds
-from ingestion.index.thrift_client import BATCH, FAMILIES, ThriftAddress, ThriftIndexClient
+from ingestion.index.entries import FAMILIES
+from ingestion.index.patient_client import BATCH
+from ingestion.index.thrift_client import ThriftAddress, ThriftIndexClient
 
 MIN_ROWS_A_CORE_SECOND, MIN_OF_IMPORT_TSV = 1_000_000, 20
 _REPEATS = 3

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from bench.harness import Report
 from bench.indexing.entries import entries, key, pieces, write_hfile
 from bench.indexing.server import HBase
-from ingestion.index.entries import FAMILY
-from ingestion.index.thrift_client import FAMILIES, ThriftAddress, ThriftIndexClient
-from ingestion.spark.global_index.administration import Administration, open_administration
+from ingestion.index.entries import FAMILIES, FAMILY
+from ingestion.index.thrift_client import ThriftAddress, ThriftIndexClient
+from ingestion.spark.global_index.hbase_client.administration import Administration, open_administration
 
 _ASKED = 10_000
 

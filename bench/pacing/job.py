@@ -14,13 +14,12 @@ from pyspark.sql import SparkSession
 
 from bench.pacing.limit import limit_servers
 from ingestion.domain.index_cluster.allowed_qps import even_servers
-from ingestion.index.entries import Entry
-from ingestion.index.thrift_client import FAMILIES
+from ingestion.index.entries import FAMILIES, Entry
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
-from ingestion.spark.global_index.administration import open_administration
 from ingestion.spark.global_index.clients import open_client
+from ingestion.spark.global_index.hbase_client.administration import open_administration
 from ingestion.spark.global_index.looking_up import groups_in, locate_batch
 from ingestion.spark.session import close_session, open_session
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from ingestion.models import JobRun
     from ingestion.runs.index_use.allowances import Allowance
 
-KEYS = 100_000
-BATCH_S = 20.0
-"""So long a batch takes that is as large as the allowance. Between two of them Spark plans, and nothing is asked."""
 _WARM_UP = 2_000
 """Keys that are asked for before, at no pace: Spark starts its processes for Python with the first task."""
 _GROUP = FileGroup("day=2026-11-01", "f" * 36)
@@ -39,22 +35,17 @@ _ASKS_AGAIN_S = 0.5
 
 @dataclass(frozen=True)
 class Work:
-    """Of the dataset `name`, whose table of HBase has so many regions. `seconds`: for how long it asks. `limit`: rows a second of each server.
+    """Of the dataset `name`, whose table of HBase has so many regions and keys. `seconds`: for how long it asks. `limit`: rows a second of each server.
 
     `told_times`: its share is told of so many times the servers that there are."""
 
     name: str
-    thrift: str
-    quorum: str
+    index: GlobalIndexSpec
     regions: int
+    keys: int
     seconds: float
-    staging: str
     limit: int
     told_times: int = 1
-
-    @property
-    def index(self) -> GlobalIndexSpec:
-        return GlobalIndexSpec(self.thrift, self.quorum, self.staging, table=self.name)
 
     @property
     def table(self) -> TableSpec:
@@ -92,14 +83,14 @@ def run_job(work: Work, ready: Barrier, answer: Connection) -> None:
 
 def _make_table(spark: SparkSession, work: Work) -> None:
     """Its regions begin evenly, and so are its keys spread."""
-    limit_servers(spark, work.quorum, work.limit)
-    starts = [_key(KEYS * number // work.regions).encode() for number in range(1, work.regions)]
-    with open_administration(spark, {"hbase.zookeeper.quorum": work.quorum}) as hbase:
+    limit_servers(spark, work.index.quorum, work.limit)
+    starts = [_key(work.keys * number // work.regions).encode() for number in range(1, work.regions)]
+    with open_administration(spark, {"hbase.zookeeper.quorum": work.index.quorum}) as hbase:
         hbase.create(work.name, work.table.uri, FAMILIES, starts)
     entry = Entry(_GROUP.partition, _GROUP.file_id, "20261101000000000")
     with closing(open_client(work.index)) as client:
         client.note({})
-        client.put({_key(number): entry for number in range(KEYS)}, at_ms=1)
+        client.put({_key(number): entry for number in range(work.keys)}, at_ms=1)
 
 
 def _count_servers(work: Work) -> int:
@@ -113,12 +104,13 @@ def _count_servers(work: Work) -> int:
 
 
 def _look_up(spark: SparkSession, work: Work, servers: int) -> Done:
+    """In one batch that is as large as the allowance, if the table has as many keys: between two of them Spark plans, and nothing is asked."""
     allowance = _allowance(work)
     begun, might_have_asked, keys = time.monotonic(), 0.0, 0
     try:
         while (batch_begun := time.monotonic()) < begun + work.seconds:
             rate = allowance.requests_per_s()
-            keys += _ask(spark, work, min(KEYS, round(rate * min(BATCH_S, work.seconds))), rate)
+            keys += _ask(spark, work, min(work.keys, round(rate * work.seconds)), rate)
             might_have_asked += rate * (time.monotonic() - batch_begun)
             allowance.renew()
         seconds = time.monotonic() - begun
@@ -129,7 +121,7 @@ def _look_up(spark: SparkSession, work: Work, servers: int) -> Done:
 
 def _ask(spark: SparkSession, work: Work, count: int, rate: float | None) -> int:
     """So many keys from all over the table, each once, at so many a second."""
-    numbers = spark.range(count).selectExpr(f"lpad(cast(id * {KEYS} div {count} as string), 8, '0') as id")
+    numbers = spark.range(count).selectExpr(f"lpad(cast(id * {work.keys} div {count} as string), 8, '0') as id")
     index = replace(work.index, requests_per_s=rate)
     located = locate_batch(spark, index, work.table, BatchKeys(numbers, count, None, work.table))
     assert located is not None

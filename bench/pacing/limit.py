@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ingestion.spark.global_index.administration import open_administration
+from ingestion.spark.global_index.hbase_client.administration import open_administration
 from ingestion.spark.session import jvm
 
 SETTINGS = {"hbase.quota.enabled": "true", "hbase.quota.refresh.period": "1000"}

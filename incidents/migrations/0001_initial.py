@@ -17,10 +17,10 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
+        ('accounts', '__first__'),
         ('catalog', '0001_initial'),
         ('ingestion', '0001_initial'),
         ('quality', '0001_initial'),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -59,6 +59,9 @@ class Migration(migrations.Migration):
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='incidents', to='catalog.dataset')),
                 ('merged_into', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='merged', to='incidents.incident')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('resolved_at', None)), fields=['dataset', 'category'], name='incident_open_of_dataset'), models.Index(fields=['-opened_at'], name='incident_newest'), models.Index(condition=models.Q(('resolved_at__isnull', False)), fields=['-resolved_at'], name='incident_resolved_newest')],
+            },
         ),
         migrations.CreateModel(
             name='BulkAction',
@@ -70,6 +73,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-at'],
+                'indexes': [models.Index(fields=['at'], name='bulk_by_age')],
             },
         ),
         migrations.CreateModel(
@@ -91,6 +95,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-created_at', '-pk'],
+                'indexes': [models.Index(condition=models.Q(('state', 'pending')), fields=['due_at'], name='digest_due')],
             },
         ),
         migrations.CreateModel(
@@ -109,6 +114,10 @@ class Migration(migrations.Migration):
                 ('copy', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='catalog.datasetcopy')),
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gate_overrides', to='catalog.dataset')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('ended_at', None)), fields=['dataset', 'expires_at'], name='override_in_force'), models.Index(fields=['-created_at'], name='override_newest')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('end__gt', models.F('start'))), name='an_override_has_a_range'), models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='an_override_has_a_reason')],
+            },
         ),
         migrations.CreateModel(
             name='GatePolicy',
@@ -139,6 +148,10 @@ class Migration(migrations.Migration):
                 ('would_allow', models.BooleanField(default=True)),
                 ('copy', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='catalog.datasetcopy')),
             ],
+            options={
+                'indexes': [models.Index(fields=['-at', 'copy'], name='question_newest'), models.Index(fields=['copy', 'at', 'start', 'end'], name='question_of_copy')],
+                'constraints': [models.UniqueConstraint(fields=('consumer', 'request_id', 'copy', 'start', 'end'), name='one_question_a_request')],
+            },
         ),
         migrations.CreateModel(
             name='UserReport',
@@ -152,6 +165,9 @@ class Migration(migrations.Migration):
                 ('reminders', models.PositiveSmallIntegerField(default=0)),
                 ('remind_at', models.DateTimeField(blank=True, null=True)),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('fixed_at', None)), fields=['start', 'end'], name='report_open_overlap'), models.Index(condition=models.Q(('remind_at__isnull', False)), fields=['remind_at'], name='report_to_remind_of')],
+            },
         ),
         migrations.CreateModel(
             name='BulkActionItem',
@@ -162,6 +178,9 @@ class Migration(migrations.Migration):
                 ('bulk', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='lines', to='incidents.bulkaction')),
                 ('incident', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='incidents.incident')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('bulk', 'incident'), name='one_line_an_incident')],
+            },
         ),
         migrations.CreateModel(
             name='IncidentEvent',
@@ -178,6 +197,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-at', '-id'],
+                'indexes': [models.Index(fields=['incident', '-at', '-id'], name='event_newest_of_incident')],
             },
         ),
         migrations.CreateModel(
@@ -206,6 +226,9 @@ class Migration(migrations.Migration):
                 ('held_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='incidents.incident')),
                 ('incident', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='incidents.incident')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('state__in', ['pending', 'held'])), fields=['due_at'], name='message_due'), models.Index(fields=['incident', 'created_at'], name='message_of_incident')],
+            },
         ),
         migrations.CreateModel(
             name='Delivery',
@@ -225,6 +248,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'deliveries',
                 'ordering': ['-at', '-pk'],
+                'indexes': [models.Index(fields=['team', '-at', '-id'], name='delivery_newest_of_team'), models.Index(condition=models.Q(('message__isnull', False)), fields=['message', '-id'], name='delivery_of_message')],
             },
         ),
         migrations.CreateModel(
@@ -240,6 +264,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['team__name', 'occasion'],
+                'constraints': [models.UniqueConstraint(fields=('team', 'occasion'), name='one_template_an_occasion')],
             },
         ),
         migrations.CreateModel(
@@ -249,6 +274,10 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField()),
                 ('question', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='again', to='incidents.gatequestion')),
             ],
+            options={
+                'indexes': [models.Index(fields=['at'], name='asked_again_at')],
+                'constraints': [models.UniqueConstraint(fields=('question', 'at'), name='asked_again_once_a_moment')],
+            },
         ),
         migrations.CreateModel(
             name='Route',
@@ -270,6 +299,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['team__name', 'pk'],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('quiet_from__isnull', True), ('quiet_to__isnull', True)), models.Q(('quiet_from__isnull', False), ('quiet_to__isnull', False)), _connector='OR'), name='quiet_hours_have_both_ends')],
             },
         ),
         migrations.AddField(
@@ -294,6 +324,10 @@ class Migration(migrations.Migration):
                 ('incident', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='spans', to='incidents.incident')),
                 ('unit', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='spans', to='quality.unit')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('ended_at', None)), fields=['copy', 'start', 'end'], name='span_active_overlap'), models.Index(fields=['incident'], name='span_of_incident'), models.Index(fields=['ended_at', 'began_at'], name='span_life')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('unit',), name='a_unit_fails_in_one_incident')],
+            },
         ),
         migrations.CreateModel(
             name='SpanEvidence',
@@ -315,6 +349,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['dataset__name', 'user__username'],
+                'constraints': [models.UniqueConstraint(fields=('user', 'dataset'), name='one_subscription_a_person_and_dataset')],
             },
         ),
         migrations.CreateModel(
@@ -328,6 +363,9 @@ class Migration(migrations.Migration):
                 ('set_at', models.DateTimeField()),
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='suppression_rules', to='catalog.dataset')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('dataset', 'by_category', 'suppresses'), name='one_suppression_rule_a_pair'), models.CheckConstraint(condition=models.Q(('by_category', models.F('suppresses')), _negated=True), name='nothing_suppresses_itself')],
+            },
         ),
         migrations.CreateModel(
             name='WeeklyReportMail',
@@ -346,6 +384,10 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('held', 'Held'), ('collected', 'collected for a digest'), ('sent', 'Sent'), ('dropped', 'Dropped'), ('failed', 'Failed')], default='pending', max_length=10)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='weekly_letters', to='accounts.team')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('state', 'pending')), fields=['due_at'], name='letter_due')],
+                'constraints': [models.UniqueConstraint(fields=('team', 'week'), name='one_letter_a_week')],
+            },
         ),
         migrations.CreateModel(
             name='Alert',
@@ -366,38 +408,6 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('dataset', 'category'), name='one_alert_a_category')],
             },
         ),
-        migrations.AddIndex(
-            model_name='bulkaction',
-            index=models.Index(fields=['at'], name='bulk_by_age'),
-        ),
-        migrations.AddIndex(
-            model_name='gateoverride',
-            index=models.Index(condition=models.Q(('ended_at', None)), fields=['dataset', 'expires_at'], name='override_in_force'),
-        ),
-        migrations.AddIndex(
-            model_name='gateoverride',
-            index=models.Index(fields=['-created_at'], name='override_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='gateoverride',
-            constraint=models.CheckConstraint(condition=models.Q(('end__gt', models.F('start'))), name='an_override_has_a_range'),
-        ),
-        migrations.AddConstraint(
-            model_name='gateoverride',
-            constraint=models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='an_override_has_a_reason'),
-        ),
-        migrations.AddIndex(
-            model_name='gatequestion',
-            index=models.Index(fields=['-at', 'copy'], name='question_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='gatequestion',
-            index=models.Index(fields=['copy', 'at', 'start', 'end'], name='question_of_copy'),
-        ),
-        migrations.AddConstraint(
-            model_name='gatequestion',
-            constraint=models.UniqueConstraint(fields=('consumer', 'request_id', 'copy', 'start', 'end'), name='one_question_a_request'),
-        ),
         migrations.AddField(
             model_name='userreport',
             name='copy',
@@ -414,108 +424,8 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL),
         ),
         migrations.AddIndex(
-            model_name='incident',
-            index=models.Index(condition=models.Q(('resolved_at', None)), fields=['dataset', 'category'], name='incident_open_of_dataset'),
-        ),
-        migrations.AddIndex(
-            model_name='incident',
-            index=models.Index(fields=['-opened_at'], name='incident_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='incident',
-            index=models.Index(condition=models.Q(('resolved_at__isnull', False)), fields=['-resolved_at'], name='incident_resolved_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='bulkactionitem',
-            constraint=models.UniqueConstraint(fields=('bulk', 'incident'), name='one_line_an_incident'),
-        ),
-        migrations.AddIndex(
-            model_name='incidentevent',
-            index=models.Index(fields=['incident', '-at', '-id'], name='event_newest_of_incident'),
-        ),
-        migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(fields=['team', '-at', '-id'], name='delivery_newest_of_team'),
-        ),
-        migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(condition=models.Q(('message__isnull', False)), fields=['message', '-id'], name='delivery_of_message'),
-        ),
-        migrations.AddConstraint(
-            model_name='messagetemplate',
-            constraint=models.UniqueConstraint(fields=('team', 'occasion'), name='one_template_an_occasion'),
-        ),
-        migrations.AddIndex(
-            model_name='repeatedquestion',
-            index=models.Index(fields=['at'], name='asked_again_at'),
-        ),
-        migrations.AddConstraint(
-            model_name='repeatedquestion',
-            constraint=models.UniqueConstraint(fields=('question', 'at'), name='asked_again_once_a_moment'),
-        ),
-        migrations.AddConstraint(
-            model_name='route',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('quiet_from__isnull', True), ('quiet_to__isnull', True)), models.Q(('quiet_from__isnull', False), ('quiet_to__isnull', False)), _connector='OR'), name='quiet_hours_have_both_ends'),
-        ),
-        migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('state__in', ['pending', 'held'])), fields=['due_at'], name='message_due'),
-        ),
-        migrations.AddIndex(
-            model_name='message',
-            index=models.Index(fields=['incident', 'created_at'], name='message_of_incident'),
-        ),
-        migrations.AddIndex(
             model_name='message',
             index=models.Index(condition=models.Q(('digest', None), ('state', 'collected')), fields=['route', 'due_at'], name='message_for_digest'),
-        ),
-        migrations.AddIndex(
-            model_name='digest',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['due_at'], name='digest_due'),
-        ),
-        migrations.AddIndex(
-            model_name='span',
-            index=models.Index(condition=models.Q(('ended_at', None)), fields=['copy', 'start', 'end'], name='span_active_overlap'),
-        ),
-        migrations.AddIndex(
-            model_name='span',
-            index=models.Index(fields=['incident'], name='span_of_incident'),
-        ),
-        migrations.AddIndex(
-            model_name='span',
-            index=models.Index(fields=['ended_at', 'began_at'], name='span_life'),
-        ),
-        migrations.AddConstraint(
-            model_name='span',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('unit',), name='a_unit_fails_in_one_incident'),
-        ),
-        migrations.AddConstraint(
-            model_name='subscription',
-            constraint=models.UniqueConstraint(fields=('user', 'dataset'), name='one_subscription_a_person_and_dataset'),
-        ),
-        migrations.AddConstraint(
-            model_name='suppressionrule',
-            constraint=models.UniqueConstraint(fields=('dataset', 'by_category', 'suppresses'), name='one_suppression_rule_a_pair'),
-        ),
-        migrations.AddConstraint(
-            model_name='suppressionrule',
-            constraint=models.CheckConstraint(condition=models.Q(('by_category', models.F('suppresses')), _negated=True), name='nothing_suppresses_itself'),
-        ),
-        migrations.AddIndex(
-            model_name='weeklyreportmail',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['due_at'], name='letter_due'),
-        ),
-        migrations.AddConstraint(
-            model_name='weeklyreportmail',
-            constraint=models.UniqueConstraint(fields=('team', 'week'), name='one_letter_a_week'),
-        ),
-        migrations.AddIndex(
-            model_name='userreport',
-            index=models.Index(condition=models.Q(('fixed_at', None)), fields=['start', 'end'], name='report_open_overlap'),
-        ),
-        migrations.AddIndex(
-            model_name='userreport',
-            index=models.Index(condition=models.Q(('remind_at__isnull', False)), fields=['remind_at'], name='report_to_remind_of'),
         ),
         migrations.CreateModel(
             name='UnverifiedMail',

@@ -16,8 +16,9 @@ from multiprocessing import get_context
 
 import happybase
 
-from ingestion.index.entries import Entry
-from ingestion.index.thrift_client import BATCH, FAMILIES, ThriftAddress, ThriftIndexClient
+from ingestion.index.entries import FAMILIES, Entry
+from ingestion.index.patient_client import BATCH
+from ingestion.index.thrift_client import ThriftAddress, ThriftIndexClient
 
 KEYS = 40_000
 """That are asked for; the table has every second one. It is so small that its blocks stay in the memory of the server, as those of most batches do."""

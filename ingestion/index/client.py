@@ -53,8 +53,8 @@ class IndexClient(Protocol):
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[str, Entry]]:
         """The entries of a range of rows, as of a region. Raises DamagedEntry."""
 
-    def state(self) -> dict[str, str]:
-        """What was noted beside the entries, by name."""
+    def state(self, *names: str) -> dict[str, str]:
+        """What was noted beside the entries, by name; of these names only, where some are given."""
 
     def note(self, values: Mapping[str, str], *, forget: Iterable[str] = ()) -> None:
         """Names are noted, and others forgotten."""

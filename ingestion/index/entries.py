@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from zlib import crc32
 
+logger = logging.getLogger(__name__)
 FAMILY = b"e"
 FILE_ID, PARTITION, INSTANT = b"f", b"p", b"t"
 QUALIFIERS = (FILE_ID, PARTITION, INSTANT)
@@ -16,6 +18,11 @@ MAX_ROW_BYTES = 1024
 _HASHED = b"\xfe"
 STATE_ROW = b"\xff"
 """Of what the index has followed. Neither byte is in UTF-8, so no key begins with one."""
+STATE_FAMILY = b"s"
+FAMILIES = (FAMILY, STATE_FAMILY)
+COLUMNS = {qualifier: FAMILY + b":" + qualifier for qualifier in QUALIFIERS}
+MARK = STATE_FAMILY + b":mark"
+"""Of the state's row, in each batch that is asked for: an answer without it is not whole."""
 _BETWEEN = "\0"
 """Between the partition and a key that is hashed in its row. No path has it."""
 
@@ -54,16 +61,25 @@ def entry_of(row: bytes, cells: Mapping[bytes, bytes]) -> tuple[str, Entry]:
     try:
         partition, _, hashed_key = cells[PARTITION].decode().partition(_BETWEEN)
         key = hashed_key or row.decode()
-        return key, Entry(partition, cells[FILE_ID].decode(), cells[INSTANT].decode())
-    except (KeyError, UnicodeDecodeError) as problem:
-        raise DamagedEntry(row, problem) from problem
+        entry = Entry(_checked_path(partition), cells[FILE_ID].decode(), cells[INSTANT].decode())
+    except (KeyError, ValueError) as problem:
+        logger.warning("The row %r of the index is no entry: %r", row[:MAX_ROW_BYTES], problem)
+        raise DamagedEntry(row) from problem
+    return key, entry
+
+
+def _checked_path(partition: str) -> str:
+    """It is read below the table's folder. Raises ValueError."""
+    if partition.startswith("/") or not {".", ".."}.isdisjoint(partition.split("/")):
+        raise ValueError(f"{partition!r} is no path of a partition")
+    return partition
 
 
 class DamagedEntry(ValueError):
-    """A row of the index is none of ours."""
+    """A row of the index is none of ours. Its name, which may be a record key, is in the log."""
 
-    def __init__(self, row: bytes, problem: Exception) -> None:
+    def __init__(self, row: bytes) -> None:
         super().__init__(
-            f"The row {row[:100]!r} of the index is no entry ({type(problem).__name__}: {problem}). "
+            f"The row of the index whose SHA-256 begins with {hashlib.sha256(row).hexdigest()[:16]} is no entry; the log has its name. "
             "Somebody else writes this table of HBase: stop that, then rebuild the index."
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ingestion.index.error_words import class_of
+
 _OUTAGES = frozenset(
     {
         # The network.
@@ -54,19 +56,15 @@ _OUTAGES = frozenset(
         "ServerTooBusyException",
         "CallQueueTooBigException",
         "RpcThrottlingException",
+        # Another job makes the table anew.
+        "TableNotEnabledException",
     }
 )
-"""Without their packages: versions of HBase differ in them."""
-
-
+"""Without their packages."""
 _SILENT_ZOOKEEPER = "DoNotRetryIOException: Zookeeper "
 """What ZooKeeper did not do in time has no class of its own, and so begins what is said of it."""
 
 
 def is_outage(errors: Iterable[str]) -> bool:
     """`errors`: `class: message`, of an error and of what it came of."""
-    return any(_class_of(error) in _OUTAGES or _SILENT_ZOOKEEPER in error.partition("\n")[0] for error in errors)
-
-
-def _class_of(error: str) -> str:
-    return error.partition(":")[0].rpartition(".")[2]
+    return any(class_of(error) in _OUTAGES or _SILENT_ZOOKEEPER in error.partition("\n")[0] for error in errors)

@@ -94,8 +94,8 @@ def set_fraction(copy: DatasetCopy, parts: int | None, *, actor: str, now: datet
     share = IndexShare.objects.select_related("cluster").filter(copy=copy).first()
     if share is None:
         raise NotFound(
-            f"`{copy}` has no share of an index cluster. Its feed's index is `{HBASE}`? Its data center has a cluster? "
-            "`manage.py index_clusters list` shows all."
+            f"`{copy}` has no share of an index cluster: either the index of its feed is not `{HBASE}`, or its data center has no cluster. "
+            "`manage.py index_clusters list` shows the clusters and their datasets."
         )
     with locked(share.cluster):
         share.refresh_from_db()

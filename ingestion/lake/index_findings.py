@@ -39,7 +39,7 @@ def judge_index(run: JobRun, output: Mapping[str, Any], *, now: datetime) -> Non
 def note_corrected(copy: DatasetCopy, keys: int, instant: str, *, now: datetime) -> None:
     """A job has met entries that led to files without their key: where some are wrong, others may be that no batch has asked for yet."""
     message = (
-        f"Commit {instant}: the index had {_keys(keys)} of the batch in files that do not hold them. They were looked up in the whole table, and their entries put right; "
+        f"Commit {instant}: for {_keys(keys)} of the batch the index named a file without the key. They were looked up in the whole table, and their entries put right; "
         f"no row was written twice. Others may be wrong, too. {_REPAIR}"
     )
     detail = {"commit": instant, "corrected": keys}

@@ -26,6 +26,7 @@ from ingestion.spark.contract.secrets import offered_secrets
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, LeaseAnswers, NoLease, WriteLease
 from ingestion.spark.environment import jvm_environment
+from ingestion.spark.global_index.hbase_client.jvm import jars_for_driver
 from ingestion.spark.session import hudi_jar, java_home, scratch_settings, submit_settings
 from lakehub.processes.niceness import come_last_in_session
 from lakehub.scratch import add_owner, temporary_folder
@@ -141,7 +142,7 @@ class SparkSubmitLauncher:
     ) -> ProcessEnd:
         process = subprocess.Popen(
             command,
-            env=self._environment(),
+            env=self._environment(spec),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -165,7 +166,7 @@ class SparkSubmitLauncher:
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         return [_spark_submit(), *options, "--py-files", str(build_code_zip(config.folder))]
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, spec: JobSpec) -> dict[str, str]:
         """Of our own environment only what a program needs to start: what else is in it may be secret. Raises SecretForSpark."""
         home = self._config.java_home or java_home(os.environ)
         return {
@@ -173,6 +174,7 @@ class SparkSubmitLauncher:
             "JAVA_HOME": home,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
+            **(jars_for_driver(os.environ) if spec.table.global_index else {}),
             **({"SPARK_LOCAL_IP": "127.0.0.1"} if self._config.master.startswith("local") else {}),
         }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -59,7 +59,7 @@ class WarmLauncher:
             with (
                 killed_after(spark, spec.deadline_s + STOP_TIMEOUT_S),
                 interruptible() as reading,
-                _cancelled_after_deadline(spark, spec, reading),
+                _cancelled_after_deadline(spark, spec, reading, self._is_late),
             ):
                 report = execute(
                     spec, spark=spark, secrets=secrets, on_start=self._remember, lease=lease, guidance=guidance
@@ -67,8 +67,7 @@ class WarmLauncher:
         except (Py4JError, OSError) as problem:
             logger.exception("The JVM of the Spark session was lost around the job %s", spec.run_id)
             error = f"The JVM was lost, or did not answer within the deadline of {spec.deadline_s:g} s: {problem}"
-            timed_out = self._job is not None and self._job.deadline_error() is not None
-            report = JobReport(run_id=spec.run_id, status=FAILED, error=error, timed_out=timed_out)
+            report = JobReport(run_id=spec.run_id, status=FAILED, error=error, timed_out=self._is_late())
         self._job = None
         self._jobs += 1
         self._renew_if_worn(spark)
@@ -80,6 +79,9 @@ class WarmLauncher:
 
     def _remember(self, job: Job) -> None:
         self._job = job
+
+    def _is_late(self) -> bool:
+        return self._job is not None and self._job.deadline_error() is not None
 
     def close(self) -> None:
         if self._session is not None:
@@ -129,12 +131,14 @@ def resident_mb(process: int) -> int:
 
 
 @contextmanager
-def _cancelled_after_deadline(spark: SparkSession, spec: JobSpec, reading: Interruption) -> Iterator[None]:
+def _cancelled_after_deadline(
+    spark: SparkSession, spec: JobSpec, reading: Interruption, is_late: Callable[[], bool]
+) -> Iterator[None]:
     """All Spark work of the job is one group, which a thread cancels past the deadline, with what the job reads of a database then. That thread
     asks the JVM, so it is not the one that kills it."""
     spark.sparkContext.setJobGroup(spec.run_id, f"{spec.kind} of {spec.table.name}", interruptOnCancel=True)
     ended = Event()
-    watch = Thread(target=_cancel_after_deadline, args=(spark, spec, reading, ended), daemon=True)
+    watch = Thread(target=_cancel_after_deadline, args=(spark, spec, reading, is_late, ended), daemon=True)
     watch.start()
     try:
         yield
@@ -143,13 +147,18 @@ def _cancelled_after_deadline(spark: SparkSession, spec: JobSpec, reading: Inter
         watch.join()
 
 
-def _cancel_after_deadline(spark: SparkSession, spec: JobSpec, reading: Interruption, ended: Event) -> None:
-    """Again and again: what is cancelled is only what runs at that moment."""
+def _cancel_after_deadline(
+    spark: SparkSession, spec: JobSpec, reading: Interruption, is_late: Callable[[], bool], ended: Event
+) -> None:
+    """Again and again: what is cancelled is only what runs at that moment. By the job's clock, which may start later than this thread: a job
+    that is ended before its own deadline would not know why."""
     wait = spec.deadline_s
     while not ended.wait(wait):
+        wait = _CANCEL_INTERVAL_S
+        if not is_late():
+            continue
         reading.interrupt(f"the job took longer than its deadline of {spec.deadline_s:g} s")
         try:
             spark.sparkContext.cancelJobGroup(spec.run_id)
         except (Py4JError, OSError):
             return  # killed, or ended by itself
-        wait = _CANCEL_INTERVAL_S

@@ -46,6 +46,10 @@ class Migration(migrations.Migration):
                 ('regardless_why', models.TextField(blank=True)),
                 ('copy', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='catalog.datasetcopy')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='jobrun_waiting'), models.Index(condition=models.Q(('state', 'queued')), fields=['due_at'], name='jobrun_due'), models.Index(condition=models.Q(('state', 'running')), fields=['leased_until'], name='jobrun_leased'), models.Index(fields=['copy', '-id'], name='jobrun_of_copy'), models.Index(fields=['copy', 'kind', '-id'], name='jobrun_newest'), models.Index(fields=['state'], name='jobrun_at_work')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('kind', 'incremental'), ('state__in', ['queued', 'waiting', 'running'])), fields=('copy', 'kind'), name='one_incremental_at_a_time'), models.UniqueConstraint(condition=models.Q(('state', 'running')), fields=('copy',), name='one_running_job_a_copy')],
+            },
         ),
         migrations.CreateModel(
             name='Commit',
@@ -67,6 +71,10 @@ class Migration(migrations.Migration):
                 ('copy', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='commits', to='catalog.datasetcopy')),
                 ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='commits', to='ingestion.jobrun')),
             ],
+            options={
+                'indexes': [models.Index(fields=['copy', '-completed_at'], name='commit_newest_of_copy')],
+                'constraints': [models.UniqueConstraint(fields=('copy', 'instant'), name='commit_once')],
+            },
         ),
         migrations.CreateModel(
             name='BlockedInput',
@@ -98,6 +106,10 @@ class Migration(migrations.Migration):
                 ('commit', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='touched', to='ingestion.commit')),
                 ('copy', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='catalog.datasetcopy')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('claimed_at', None)), fields=['id'], name='touched_unclaimed')],
+                'constraints': [models.UniqueConstraint(fields=('commit', 'start'), name='touched_once_a_commit')],
+            },
         ),
         migrations.CreateModel(
             name='Finding',
@@ -117,53 +129,5 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(condition=models.Q(('raise_claimed_at', None)), fields=['id'], name='finding_raise_unclaimed'), models.Index(condition=models.Q(('clear_claimed_at', None), ('cleared_at__isnull', False)), fields=['id'], name='finding_clear_unclaimed')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('cleared_at', None)), fields=('copy', 'kind', 'start', 'end'), name='one_open_finding_a_range')],
             },
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='jobrun_waiting'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('state', 'queued')), fields=['due_at'], name='jobrun_due'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('state', 'running')), fields=['leased_until'], name='jobrun_leased'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(fields=['copy', '-id'], name='jobrun_of_copy'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(fields=['copy', 'kind', '-id'], name='jobrun_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(fields=['state'], name='jobrun_at_work'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'incremental'), ('state__in', ['queued', 'waiting', 'running'])), fields=('copy', 'kind'), name='one_incremental_at_a_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'running')), fields=('copy',), name='one_running_job_a_copy'),
-        ),
-        migrations.AddIndex(
-            model_name='commit',
-            index=models.Index(fields=['copy', '-completed_at'], name='commit_newest_of_copy'),
-        ),
-        migrations.AddConstraint(
-            model_name='commit',
-            constraint=models.UniqueConstraint(fields=('copy', 'instant'), name='commit_once'),
-        ),
-        migrations.AddIndex(
-            model_name='touchedpartition',
-            index=models.Index(condition=models.Q(('claimed_at', None)), fields=['id'], name='touched_unclaimed'),
-        ),
-        migrations.AddConstraint(
-            model_name='touchedpartition',
-            constraint=models.UniqueConstraint(fields=('commit', 'start'), name='touched_once_a_commit'),
         ),
     ]

@@ -181,7 +181,7 @@ def _global_index_spec(
         return None
     address = read_address(cluster.url)
     return GlobalIndexSpec(
-        thrift=str(address.thrift),
+        thrift=str(address.thrift or ""),
         quorum=",".join(map(str, address.quorum)),
         staging_uri=address.staging,
         table=f"lakehub-{copy.data_center.name}-{copy.pk}",

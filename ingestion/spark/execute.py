@@ -63,7 +63,7 @@ def execute(
     """
     job = Job(spec, spark, secrets, lease=lease or NoLease(), guidance=guidance or NoGuidance())
     on_start(job)
-    with job_use.use_of_job(job.guidance, job.check_deadline) as use:
+    with job_use.use_of_job(job.guidance, job.check_deadline, job.phase) as use:
         job.count_index_servers = partial(use.count_servers, spec.table)
         report = _executed(job)
         # One that failed may have failed because HBase does not answer.

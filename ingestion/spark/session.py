@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ingestion.spark import local_files
+from ingestion.spark import local_files, setting_sources
 from ingestion.spark.jvm_process import HELPERLESS, JvmStart
 from lakehub.scratch import add_owner, owned_folder, remove_folder
 from lakehub.source_databases.deadline import deadline
@@ -55,21 +55,32 @@ def open_session(name: str = "lakehub", *, master: str | None = None, memory: st
     for key, value in settings.items():
         builder = builder.config(key, value)
     if submitted:
-        return _with_quiet_log(builder.getOrCreate())
+        return _prepared(builder.getOrCreate())
     os.environ["JAVA_HOME"] = java_home(os.environ)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     start = JvmStart(None if SparkContext._gateway is None else SparkContext._gateway.proc)
     with start.in_time():
         _launch_jvm(start, settings, scratch)
-        spark = _with_quiet_log(builder.getOrCreate())
+        spark = _prepared(builder.getOrCreate())
         halt_jvm_with_parent(spark)
-        local_files.install(jvm(spark), jvm(spark).org.apache.spark.SparkContext.getOrCreate().hadoopConfiguration())
+        local_files.install(jvm(spark), hadoop_settings(spark))
     return spark
 
 
-def _with_quiet_log(spark: SparkSession) -> SparkSession:
+def running_session() -> SparkSession | None:
+    """Asked from any thread; none is started."""
+    session: SparkSession | None = SparkSession._instantiatedSession
+    return session
+
+
+def _prepared(spark: SparkSession) -> SparkSession:
     spark.sparkContext.setLogLevel("ERROR")
+    setting_sources.forget(hadoop_settings(spark))
     return spark
+
+
+def hadoop_settings(spark: SparkSession) -> Any:
+    return jvm(spark).org.apache.spark.SparkContext.getOrCreate().hadoopConfiguration()
 
 
 def _close_ended_session() -> None:

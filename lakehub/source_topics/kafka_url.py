@@ -6,15 +6,17 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote
 
 from lakehub.kernel.suggest import did_you_mean
 
+_PARTS = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+"""RFC 3986, appendix B. Python's own reader takes one host only where it has brackets, in its later versions."""
 _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:[0-9]{1,5})?")
 _LOGIN_OPTIONS = ("timeout", "security", "mechanism", "ca")
 _SECURITY = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_ESCAPES = "In a user or a password write %40 for @, %2F for /, %3A for :, %3F for ? and %23 for #."
+_ESCAPES = "In a user or a password write %40 for @, %2F for /, %3A for :, %3F for ?, %23 for # and %5B for [."
 
 
 class UnusableKafkaUrl(ValueError):
@@ -56,11 +58,10 @@ class KafkaUrlForm:
         return int(text)
 
     def _parse(self, url: str) -> SplitResult:
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            raise self._unusable(f"does not parse. {self.example} {_ESCAPES}") from None
-        if parts.scheme != "kafka":
+        parts = SplitResult(*_PARTS.fullmatch(url).groups(""))  # type: ignore[union-attr]  # whatever it is, it matches
+        if set("[]") & set(parts.netloc.rpartition("@")[0]):
+            raise self._unusable(f"does not parse. {self.example} {_ESCAPES}")
+        if parts.scheme.lower() != "kafka":
             raise self._unusable(f"does not begin with kafka://. {self.example}")
         if parts.fragment or "@" in parts.path + parts.query:
             raise self._unusable(f"has a # or an @ behind the hosts. {_ESCAPES}")

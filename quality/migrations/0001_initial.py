@@ -15,8 +15,8 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
+        ('accounts', '__first__'),
         ('catalog', '0001_initial'),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -149,6 +149,10 @@ class Migration(migrations.Migration):
                 ('retired_at', models.DateTimeField(blank=True, null=True)),
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tests', to='catalog.dataset')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('retired_at', None)), fields=['dataset'], name='test_live_of_dataset')],
+                'constraints': [models.UniqueConstraint(fields=('dataset', 'key'), name='one_test_a_key')],
+            },
         ),
         migrations.CreateModel(
             name='QualityTestVersion',
@@ -167,6 +171,9 @@ class Migration(migrations.Migration):
                 ('metadata_version', models.PositiveIntegerField(default=0)),
                 ('test', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='quality.qualitytest')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('test', 'number'), name='one_version_a_number')],
+            },
         ),
         migrations.AddField(
             model_name='qualitytest',
@@ -182,6 +189,9 @@ class Migration(migrations.Migration):
                 ('mendable', models.BooleanField(default=True)),
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='skipped_checks', to='catalog.dataset')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('dataset', 'check_name'), name='one_reason_a_check')],
+            },
         ),
         migrations.CreateModel(
             name='TableReference',
@@ -190,6 +200,10 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=63)),
                 ('test', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='reads', to='quality.qualitytest')),
             ],
+            options={
+                'indexes': [models.Index(fields=['name'], name='read_of_name')],
+                'constraints': [models.UniqueConstraint(fields=('test', 'name'), name='one_read_a_name')],
+            },
         ),
         migrations.CreateModel(
             name='Unit',
@@ -228,6 +242,10 @@ class Migration(migrations.Migration):
                 ('copy', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='units', to='catalog.datasetcopy')),
                 ('test', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='units', to='quality.qualitytest')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('due_at__isnull', False)), fields=['copy', 'lane', 'due_at'], name='unit_due'), models.Index(condition=models.Q(('reevaluate_at__isnull', False)), fields=['reevaluate_at'], name='unit_judge'), models.Index(fields=['copy', 'start', 'end'], name='unit_overlap'), models.Index(condition=models.Q(('verdict', 'pass'), _negated=True), fields=['verdict', 'copy'], name='unit_not_passing')],
+                'constraints': [models.UniqueConstraint(fields=('test', 'copy', 'start', 'end'), name='one_unit_a_range')],
+            },
         ),
         migrations.CreateModel(
             name='Result',
@@ -245,6 +263,9 @@ class Migration(migrations.Migration):
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='quality.qualitytestversion')),
                 ('unit', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='results', to='quality.unit')),
             ],
+            options={
+                'indexes': [models.Index(fields=['unit', '-read_at'], name='result_newest_of_unit'), models.Index(fields=['read_at'], name='result_by_age')],
+            },
         ),
         migrations.CreateModel(
             name='FailingRows',
@@ -274,6 +295,10 @@ class Migration(migrations.Migration):
                 ('observed_count', models.PositiveIntegerField(default=0)),
                 ('unit', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='hours', to='quality.unit')),
             ],
+            options={
+                'indexes': [models.Index(fields=['-hour'], name='hour_newest')],
+                'constraints': [models.UniqueConstraint(fields=('unit', 'hour'), name='one_sum_an_hour')],
+            },
         ),
         migrations.CreateModel(
             name='Flip',
@@ -289,6 +314,9 @@ class Migration(migrations.Migration):
                 ('result', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='quality.result')),
                 ('unit', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='flips', to='quality.unit')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('claimed_at', None)), fields=['id'], name='flip_unclaimed'), models.Index(fields=['unit', '-at'], name='flip_newest_of_unit')],
+            },
         ),
         migrations.CreateModel(
             name='CachedMeasurement',
@@ -345,73 +373,5 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['copy', '-reported_at'], name='finished_newest_of_copy')],
                 'constraints': [models.UniqueConstraint(fields=('copy', 'run_id'), name='finished_once')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='qualitytestversion',
-            constraint=models.UniqueConstraint(fields=('test', 'number'), name='one_version_a_number'),
-        ),
-        migrations.AddIndex(
-            model_name='qualitytest',
-            index=models.Index(condition=models.Q(('retired_at', None)), fields=['dataset'], name='test_live_of_dataset'),
-        ),
-        migrations.AddConstraint(
-            model_name='qualitytest',
-            constraint=models.UniqueConstraint(fields=('dataset', 'key'), name='one_test_a_key'),
-        ),
-        migrations.AddConstraint(
-            model_name='skippedcheck',
-            constraint=models.UniqueConstraint(fields=('dataset', 'check_name'), name='one_reason_a_check'),
-        ),
-        migrations.AddIndex(
-            model_name='tablereference',
-            index=models.Index(fields=['name'], name='read_of_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='tablereference',
-            constraint=models.UniqueConstraint(fields=('test', 'name'), name='one_read_a_name'),
-        ),
-        migrations.AddIndex(
-            model_name='unit',
-            index=models.Index(condition=models.Q(('due_at__isnull', False)), fields=['copy', 'lane', 'due_at'], name='unit_due'),
-        ),
-        migrations.AddIndex(
-            model_name='unit',
-            index=models.Index(condition=models.Q(('reevaluate_at__isnull', False)), fields=['reevaluate_at'], name='unit_judge'),
-        ),
-        migrations.AddIndex(
-            model_name='unit',
-            index=models.Index(fields=['copy', 'start', 'end'], name='unit_overlap'),
-        ),
-        migrations.AddIndex(
-            model_name='unit',
-            index=models.Index(condition=models.Q(('verdict', 'pass'), _negated=True), fields=['verdict', 'copy'], name='unit_not_passing'),
-        ),
-        migrations.AddConstraint(
-            model_name='unit',
-            constraint=models.UniqueConstraint(fields=('test', 'copy', 'start', 'end'), name='one_unit_a_range'),
-        ),
-        migrations.AddIndex(
-            model_name='result',
-            index=models.Index(fields=['unit', '-read_at'], name='result_newest_of_unit'),
-        ),
-        migrations.AddIndex(
-            model_name='result',
-            index=models.Index(fields=['read_at'], name='result_by_age'),
-        ),
-        migrations.AddIndex(
-            model_name='hourlyresults',
-            index=models.Index(fields=['-hour'], name='hour_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='hourlyresults',
-            constraint=models.UniqueConstraint(fields=('unit', 'hour'), name='one_sum_an_hour'),
-        ),
-        migrations.AddIndex(
-            model_name='flip',
-            index=models.Index(condition=models.Q(('claimed_at', None)), fields=['id'], name='flip_unclaimed'),
-        ),
-        migrations.AddIndex(
-            model_name='flip',
-            index=models.Index(fields=['unit', '-at'], name='flip_newest_of_unit'),
         ),
     ]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from resource import RLIMIT_FSIZE, prlimit
 from threading import Event, Thread, Timer
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,10 @@ from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.secrets import offered_secrets, read_secrets
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.execute import execute
 from ingestion.spark.session import is_jvm_alive, jvm_pid
 from tests.polling import scaled, wait_until
-from tests.spark.order_shop import SECRET, Orders
+from tests.spark.order_shop import SECRET, Orders, global_index_of
 from tests.tcp_forwarder import TcpForwarder
 
 pytestmark = pytest.mark.spark
@@ -325,6 +327,23 @@ def test_every_plug_in_of_a_job_runs_from_the_zip(tmp_path: Path) -> None:
     assert (ended.stdout, ended.returncode) == ("True False\n", 0), ended.stderr
 
 
+def test_a_global_index_is_made_and_asked_in_a_process_of_its_own(
+    run_with: Callable[[str], JobRun], tmp_path: Path
+) -> None:
+    """It has the code from the zip, and knows the jars of HBase's client by what the launcher hands it."""
+    launcher = run_with("spark_submit").launcher
+    orders = Orders(tmp_path, index="hbase")
+    orders.table = replace(orders.table, record_key=("id",), global_index=replace(global_index_of(tmp_path), thrift=""))
+    orders.fill(3)
+    loaded = launcher.run(orders.spec("bootstrap", "b"), orders.secrets)
+    assert loaded.error is None
+    assert loaded.index_use is not None
+    assert loaded.index_use.entries == 3
+    orders.change(1, 9.0, "2026-11-16 09:00:00")
+    changed = launcher.run(orders.spec("incremental", "i"), orders.secrets)
+    assert (changed.error, changed.written.inserts, changed.written.updates) == (None, 0, 1)
+
+
 def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with: Callable[[str], JobRun]) -> None:
     run = run_with("warm")
     launcher, orders = run.launcher, run.orders
@@ -359,6 +378,26 @@ def test_a_database_that_is_silent_is_left_at_the_deadline(run_with: Callable[[s
         took = time.monotonic() - began
     assert (report.status, report.timed_out, took < scaled(25)) == ("failed", True, True)
     assert (report.error or "").startswith("The job took longer than its deadline of 1 s")
+
+
+def test_the_deadline_counts_from_the_jobs_own_beginning(
+    run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine that is later than the launcher's: a job that was ended before its own deadline would blame the database."""
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+
+    def begins_late(*args: Any, **kwargs: Any) -> JobReport:
+        late = time.monotonic() + 2.0
+        wait_until(lambda: time.monotonic() >= late)
+        return execute(*args, **kwargs)
+
+    monkeypatch.setattr(warm, "execute", begins_late)
+    with TcpForwarder() as silent:
+        secrets = {SECRET: f"mysql+pymysql://ops:x@127.0.0.1:{silent.port}/ops?connect_timeout=60"}
+        report = launcher.run(orders.spec("bootstrap", "b", deadline_s=3.0), secrets)
+    assert report.timed_out
+    assert (report.error or "").startswith("The job took longer than its deadline of 3 s")
 
 
 def test_a_jvm_that_hangs_is_killed_after_the_deadline(

@@ -32,7 +32,7 @@ class OwnHBase:
     port: int
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def do(self, *what: str) -> None:
+    def do(self, *what: str, stdout: int | None = None) -> None:
         """`start 2`, `kill region-server 1`. Raises where the script did not succeed."""
         environment = os.environ | {
             "LAKEHUB_TEST_SERVICES": str(self.folder),
@@ -40,7 +40,7 @@ class OwnHBase:
             "LAKEHUB_TEST_HBASE_SETTINGS": "\n".join(f"{name} {value}" for name, value in self.settings.items()),
         }
         script = [str(ROOT / "deploy/services/hbase"), *what]
-        subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL)
+        subprocess.run(script, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=stdout)
 
 
 @contextmanager

@@ -74,6 +74,10 @@ class TappedServer:
     def gtid(self) -> str:
         return self._scalar("SELECT @@gtid_binlog_pos")
 
+    def sequence(self) -> int:
+        """Of the newest transaction. Other suites commit to the same server, so what is compared with it is within two of them."""
+        return TapPosition(self.gtid()).sequence
+
     def all_rows(self, table: str) -> list[dict[str, Any]]:
         with self.engine.connect() as connection:
             rows = connection.execute(sa.text(f"SELECT * FROM {self.database}.{table}")).mappings()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,15 +17,14 @@ import pytest
 
 from ingestion.index.benchmark import benchmark, filled_table
 from ingestion.index.client import IndexTableMissing, IndexUnavailable
-from ingestion.index.entries import STATE_ROW, DamagedEntry, Entry
-from ingestion.index.thrift_client import FAMILIES, ThriftAddress, ThriftIndexClient
+from ingestion.index.entries import FAMILIES, STATE_ROW, DamagedEntry
+from ingestion.index.thrift_client import ThriftAddress, ThriftIndexClient
+from tests.index_client_contract import *  # noqa: F403 (its tests are run here)
+from tests.index_client_contract import HERE, KEYS, THERE
 from tests.polling import scaled, wait_until
-from tests.services.own_hbase import own_hbase
+from tests.services.own_hbase import listeners_of_hbase, own_hbase
 
 OWN_PORT = 29_860
-KEYS = [f"key {number}" for number in range(2_500)]
-LONG = "ü" * 20_000
-HERE, THERE = Entry("day=2026-11-16", "f-1", "20261116090000000"), Entry("", "f-2", "20261116100000000")
 
 
 def address(port: int, *, patience_s: float = 60.0) -> ThriftAddress:
@@ -63,43 +63,18 @@ def client(hbase_url: str) -> Iterator[ThriftIndexClient]:
     client.close()
 
 
-def test_entries_are_put_and_found_and_the_later_one_stands(client: ThriftIndexClient) -> None:
-    """In whatever order they come: what is done twice, or late, changes nothing."""
-    client.put(dict.fromkeys([*KEYS, LONG, "a\0b"], HERE), at_ms=1_000)
-    assert client.get([*KEYS, "nowhere", LONG, "a\0b", LONG]) == dict.fromkeys([*KEYS, LONG, "a\0b"], HERE)
-    assert (client.reads, client.writes) == (2_503, 2_502)
-    client.put({"key 7": THERE}, at_ms=3_000)
-    client.put({"key 7": HERE}, at_ms=2_000)
-    client.delete(["key 7", "key 8", "never there"], at_ms=2_500)
-    assert client.get(["key 7", "key 8"]) == {"key 7": THERE}
-    client.put({"key 8": HERE}, at_ms=2_400)
-    assert client.get(["key 8"]) == {}
-    client.put({"key 8": THERE}, at_ms=2_600)
-    (region,) = client.regions()
-    scanned = [*client.scan(region.start, region.end)]
-    assert dict(scanned) == dict.fromkeys([*KEYS, LONG, "a\0b"], HERE) | {"key 7": THERE, "key 8": THERE}
-    assert [key for key, _ in client.scan(b"key 77", b"key 779")] == ["key 77", *(f"key 77{n}" for n in range(9))]
-
-
 def test_ten_entries_of_a_scan_are_a_request(client: ThriftIndexClient) -> None:
     """Allowed before they are read, and counted as they come."""
     client.put(dict.fromkeys(KEYS, HERE), at_ms=1_000)
     pace = CountedPace(most=30)
-    paced = ThriftIndexClient(client._address, client._name.decode(), pace=pace)
+    paced = ThriftIndexClient(client.address, client.name, pace=pace)
     assert len([*paced.scan(b"", b"")]) == len(KEYS) == 2_500
     assert (pace.taken, paced.reads, paced.writes) == (4 * 100, 250, 0), "the fourth call finds that there are no more"
     paced.close()
 
 
-def test_what_is_noted_is_no_entry(client: ThriftIndexClient) -> None:
-    client.note({"followed:1": "2", "followed:3": "4"})
-    client.note({"followed:5": "6"}, forget=["followed:1"])
-    assert client.state() == {"followed:3": "4", "followed:5": "6"}
-    assert [*client.scan(b"", b"")] == []
-
-
 def test_a_table_that_is_not_there_is_told(client: ThriftIndexClient) -> None:
-    missing = ThriftIndexClient(client._address, "no-such-table")
+    missing = ThriftIndexClient(client.address, "no-such-table")
     for ask in (lambda: missing.get(["a"]), lambda: missing.put({"a": HERE}, at_ms=1), missing.regions, missing.state):
         with pytest.raises(IndexTableMissing, match="`no-such-table`"):
             ask()
@@ -113,22 +88,24 @@ def test_a_table_without_its_mark_answers_nothing(hbase_url: str) -> None:
 
 
 def test_a_row_of_somebody_else_is_named(client: ThriftIndexClient) -> None:
-    connection = happybase.Connection(client._address.host, client._address.port)
-    connection.table(client._name.decode()).put(b"foreign", {b"e:x": b"1", b"e:f": b"f"})
+    connection = happybase.Connection(client.address.host, client.address.port)
+    connection.table(client.name).put(b"foreign", {b"e:x": b"1", b"e:f": b"f"})
     connection.close()
-    with pytest.raises(DamagedEntry, match="foreign"):
+    with pytest.raises(DamagedEntry, match="whose SHA-256 begins with 656771905e1ef731 is no entry"):
         client.get(["foreign"])
 
 
 @pytest.mark.timeout(600)
 def test_a_thrift_server_and_a_region_server_that_are_killed_are_waited_for(tmp_path: Path) -> None:
-    """What was put is there, and is put again elsewhere."""
+    """What was put is there, and is put again elsewhere. The script says that a part is missing, and starts another."""
+    many = {f"{number:06}": HERE for number in range(1_000)}
     with own_hbase(tmp_path, OWN_PORT, 2) as hbase:
+        assert {address for address, _ in listeners_of_hbase(OWN_PORT)} == {"127.0.0.1"}
         client = ThriftIndexClient(address(OWN_PORT, patience_s=scaled(180)), made_table(OWN_PORT))
         client.note({})
-        client.put({"a": HERE}, at_ms=1)
+        client.put({"a": HERE, **many}, at_ms=1)
         hbase.do("kill", "thrift")
-        impatient = ThriftIndexClient(address(OWN_PORT, patience_s=0.5), client._name.decode())
+        impatient = ThriftIndexClient(address(OWN_PORT, patience_s=0.5), client.name)
         with pytest.raises(IndexUnavailable, match=f"127.0.0.1:{OWN_PORT}"):
             impatient.get(["a"])
         hbase.do("start-one", "thrift")
@@ -136,8 +113,11 @@ def test_a_thrift_server_and_a_region_server_that_are_killed_are_waited_for(tmp_
         assert client.get([STATE_ROW.decode("latin-1")]) == {}
         (before,) = client.regions()
         hbase.do("kill", "region-server", str(before.port - OWN_PORT - 2))
+        with pytest.raises(subprocess.CalledProcessError):
+            hbase.do("status")
+        hbase.do("start-one", "region-server", "3")
         client.put({"b": THERE}, at_ms=2)
-        assert client.get(["a", "b"]) == {"a": HERE, "b": THERE}
+        assert client.get(["a", "b", *many]) == {"a": HERE, "b": THERE, **many}
         wait_until(lambda: [region.port for region in client.regions()] not in ([], [before.port]))
         client.close()
 
@@ -152,7 +132,7 @@ def test_a_server_is_benchmarked_and_nothing_is_left(hbase_url: str) -> None:
 
 def test_the_table_of_a_benchmark_lies_in_hfiles_and_lacks_every_second_key(client: ThriftIndexClient) -> None:
     """As jobs meet it: keys in the memory of a server, all of them there, are answered faster."""
-    at = client._address
+    at = client.address
     with filled_table(at) as name:
         with closing(happybase.Connection(at.host, at.port)) as connection:
             families = connection.table(name).families()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,21 @@ from lakehub.setup.artifacts import PROJECT_ROOT
 from tests.polling import scaled, wait_until
 
 WITHIN_S = 60
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an instance whose database is made: to make it anew for each test would take half of its time."""
+    home = tmp_path_factory.mktemp("migrated")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
+    command = [sys.executable, str(PROJECT_ROOT / "manage.py"), "migrate", "--verbosity", "0"]
+    subprocess.run(command, cwd=PROJECT_ROOT, env=own | {"LAKEHUB_HOME": str(home)}, check=True)
+    return home
+
+
+@pytest.fixture
+def home(migrated: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(migrated, tmp_path / "home")
 
 
 @contextmanager
@@ -110,11 +126,21 @@ def test_up_serves_embedded_and_ends_with_nothing_left(tmp_path: Path) -> None:
     assert says(log, "web stopped", "worker stopped", "spark stopped", "beat stopped"), log.read_text()
 
 
-def test_jobs_of_spark_come_after_pages_and_changes_and_so_does_their_session(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def running(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int, Path]]:
+    """An instance whose processes all run, for the tests that leave it so: its address, the supervisor's pid and the log in its folder."""
+    home = shutil.copytree(migrated, tmp_path_factory.mktemp("running") / "home")
+    with up(home) as (url, processes, log):
+        wait_until_all_run(url, log)
+        yield url, processes.pid, log
+
+
+def test_jobs_of_spark_come_after_pages_and_changes_and_so_does_their_session(running: tuple[str, int, Path]) -> None:
     """Each process is a session of its own, among which the niceness of a process counts for nothing, where a kernel knows that of sessions."""
     has_groups = Path("/proc/self/autogroup").exists()
     own = os.getpriority(os.PRIO_PROCESS, 0)
     after = min(19, own + SPARK_NICENESS)
+    _, _, log = running
 
     def niceness(name: str) -> tuple[int, int | None]:
         """Of the process and of its session."""
@@ -122,43 +148,40 @@ def test_jobs_of_spark_come_after_pages_and_changes_and_so_does_their_session(tm
         of_session = int(group.read_text().rpartition(" ")[2]) if group.exists() else None
         return os.getpriority(os.PRIO_PROCESS, pid_of(log, name)), of_session
 
-    with up(tmp_path) as (url, _, log):
-        wait_until_all_run(url, log)
-        wait_for(lambda: says(log, "follow started", "tap started"), log)
-        wait_for(lambda: niceness("spark") == (after, after if has_groups else None), log)
-        assert {niceness(name) for name in ("follow", "tap")} == {(own, 0 if has_groups else None)}
-        assert {niceness(name)[0] for name in ("web", "worker", "beat")} == {own}
+    wait_for(lambda: says(log, "follow started", "tap started"), log)
+    wait_for(lambda: niceness("spark") == (after, after if has_groups else None), log)
+    assert {niceness(name) for name in ("follow", "tap")} == {(own, 0 if has_groups else None)}
+    assert {niceness(name)[0] for name in ("web", "worker", "beat")} == {own}
 
 
-def test_a_killed_up_leaves_nothing_and_the_next_start_works(tmp_path: Path) -> None:
-    with up(tmp_path) as (url, processes, log):
+def test_a_killed_up_leaves_nothing_and_the_next_start_works(home: Path) -> None:
+    with up(home) as (url, processes, log):
         wait_until_all_run(url, log)
         processes.kill()
-        wait_until(lambda: processes_of(tmp_path) == {}, within_s=10, otherwise=lambda: str(processes_of(tmp_path)))
-    with up(tmp_path, address=url.removeprefix("http://")) as (url, _, log):
+        wait_until(lambda: processes_of(home) == {}, within_s=10, otherwise=lambda: str(processes_of(home)))
+    with up(home, address=url.removeprefix("http://")) as (url, _, log):
         wait_until_all_run(url, log)
 
 
 @pytest.mark.parametrize("which", ["supervisor", "web", "worker", "beat"])
-def test_one_that_is_killed_ends_all(tmp_path: Path, which: str) -> None:
-    with up(tmp_path) as (url, processes, log):
+def test_one_that_is_killed_ends_all(home: Path, which: str) -> None:
+    with up(home) as (url, processes, log):
         wait_until_all_run(url, log)
         inner = process_tree.descendants(processes.pid)[0]
         os.kill(inner if which == "supervisor" else pid_of(log, which), signal.SIGKILL)
         assert processes.wait(scaled(15)) == 128 + signal.SIGKILL
-        assert processes_of(tmp_path) == {}
+        assert processes_of(home) == {}
 
 
-def test_a_killed_child_of_the_pool_is_replaced_and_tasks_go_on(tmp_path: Path) -> None:
+def test_a_killed_child_of_the_pool_is_replaced_and_tasks_go_on(running: tuple[str, int, Path]) -> None:
     """As the kernel does when memory is short: while it waits for a task, the child holds whatever the pool shares."""
-    with up(tmp_path) as (url, _, log):
-        wait_until_all_run(url, log)
-        send_failing_task(tmp_path, "first")
-        wait_for(lambda: says(log, "unexpected keyword argument 'first'"), log)
-        (child,) = process_tree.descendants(pid_of(log, "worker"))
-        os.kill(child, signal.SIGKILL)
-        send_failing_task(tmp_path, "second")
-        wait_for(lambda: says(log, "unexpected keyword argument 'second'"), log)
+    _, _, log = running
+    send_failing_task(log.parent, "first")
+    wait_for(lambda: says(log, "unexpected keyword argument 'first'"), log)
+    (child,) = process_tree.descendants(pid_of(log, "worker"))
+    os.kill(child, signal.SIGKILL)
+    send_failing_task(log.parent, "second")
+    wait_for(lambda: says(log, "unexpected keyword argument 'second'"), log)
 
 
 def send_failing_task(home: Path, argument: str) -> None:
@@ -194,8 +217,8 @@ def test_what_a_process_started_in_a_session_of_its_own_ends_too(tmp_path: Path)
             wait_until(lambda: processes_of(tmp_path) == {}, within_s=10, otherwise=lambda: str(processes_of(tmp_path)))
 
 
-def test_a_process_that_hangs_does_not_keep_the_others_from_ending(tmp_path: Path) -> None:
-    with up(tmp_path, LAKEHUB_STOP_SECONDS="9") as (url, processes, log):
+def test_a_process_that_hangs_does_not_keep_the_others_from_ending(home: Path) -> None:
+    with up(home, LAKEHUB_STOP_SECONDS="9") as (url, processes, log):
         wait_until_all_run(url, log)
         worker = pid_of(log, "worker")
         for pid in (worker, *process_tree.descendants(worker)):
@@ -204,25 +227,22 @@ def test_a_process_that_hangs_does_not_keep_the_others_from_ending(tmp_path: Pat
         processes.send_signal(signal.SIGTERM)
         processes.wait(scaled(WITHIN_S))
         assert 9 <= time.monotonic() - begun < 15
-        assert processes_of(tmp_path) == {}
+        assert processes_of(home) == {}
     assert says(log, "web stopped", "beat stopped", "worker did not end within 9 s: it is killed"), log.read_text()
 
 
-def test_a_time_to_stop_that_is_none_is_refused(tmp_path: Path) -> None:
-    with up(tmp_path, LAKEHUB_STOP_SECONDS="0") as (_, refused, log):
+def test_a_time_to_stop_that_is_none_is_refused(home: Path) -> None:
+    with up(home, LAKEHUB_STOP_SECONDS="0") as (_, refused, log):
         assert refused.wait(scaled(WITHIN_S)) == 1
     assert says(log, "LAKEHUB_STOP_SECONDS='0' is too few: 1 is the least.")
 
 
-def test_a_second_start_says_who_runs(tmp_path: Path) -> None:
-    with up(tmp_path) as (url, processes, log):
-        wait_until_all_run(url, log)
-        second = tmp_path / "second"
-        second.mkdir()
-        with up(second, LAKEHUB_HOME=str(tmp_path)) as (_, refused, refusal):
-            assert refused.wait(scaled(WITHIN_S)) == 1
-        assert says(refusal, f"already runs in {tmp_path}: process {processes.pid} on", f"at {url}.", "Stop it first")
-        assert answers(url, "/ready")
+def test_a_second_start_says_who_runs(running: tuple[str, int, Path], tmp_path: Path) -> None:
+    url, supervisor, log = running
+    with up(tmp_path, LAKEHUB_HOME=str(log.parent)) as (_, refused, refusal):
+        assert refused.wait(scaled(WITHIN_S)) == 1
+    assert says(refusal, f"already runs in {log.parent}: process {supervisor} on", f"at {url}.", "Stop it first")
+    assert answers(url, "/ready")
 
 
 def test_the_same_processes_run_on_postgresql_and_redis(tmp_path: Path, database: str, redis_url: str) -> None:

@@ -15,6 +15,7 @@ from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.tap import tap as module
+from ingestion.capture.tap.position import TapPosition
 from tests.services.tapped_server import PRODUCER, TappedServer, tapped_server
 
 DATABASE = "lakehub_tap"
@@ -241,16 +242,15 @@ def test_a_statement_that_changes_a_table_by_a_view_or_a_trigger_is_told(server:
         "CREATE TRIGGER after_a AFTER INSERT ON a FOR EACH ROW INSERT INTO t VALUES (NEW.id)",
         "CREATE VIEW v AS SELECT * FROM t",
         "INSERT INTO a VALUES (1)",
-        "COMMIT",
-        "SET SESSION binlog_format = STATEMENT",
-        "INSERT INTO a VALUES (2)",
     )
-    by_trigger = server.gtid()
-    server.execute("SET SESSION binlog_format = STATEMENT", "INSERT INTO v VALUES (3)")
-    by_view = server.gtid()
+    bounds = [server.sequence()]
+    for statement in ("INSERT INTO a VALUES (2)", "INSERT INTO v VALUES (3)"):
+        server.execute("SET SESSION binlog_format = STATEMENT", statement)
+        bounds.append(server.sequence())
     server.execute("INSERT INTO t VALUES (4)")
     server.take("t")
-    assert server.by_statement == [by_trigger, by_view]
+    by_trigger, by_view = (TapPosition(transaction).sequence for transaction in server.by_statement)
+    assert bounds[0] < by_trigger <= bounds[1] < by_view <= bounds[2]
     assert (server.stopped, server.replayed("t").keys()) == ({}, {(1,), (4,)})
 
 

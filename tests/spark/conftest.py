@@ -9,7 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.session import close_session, open_session
+from tests.spark.index_shares import left_out
 from tests.spark.order_shop import Orders
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    unwanted = left_out(items)
+    config.hook.pytest_deselected(items=unwanted)
+    items[:] = [item for item in items if item not in unwanted]
 
 
 @pytest.fixture(scope="session")

@@ -182,7 +182,7 @@ def test_random_days_of_a_log_leave_each_row_once(
     shop.fill(6)
     run(spark, shop, "bootstrap", "b")
     number = 100
-    for turn in range(8):
+    for turn in range(6):
         at += timedelta(minutes=1)
         for _ in range(randomly.randrange(1, 7)):
             late = timedelta(seconds=randomly.choice([0, 0, 0, 30, 90]))

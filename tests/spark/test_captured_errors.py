@@ -17,7 +17,7 @@ from ingestion.spark.rejected import repeated_rows
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop
 
-EVENTS, BATCHES = 10_000, 3
+EVENTS, BATCHES = 2_000, 3
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def _look(looks: list[object], read: Callable[..., pa.Table], *args: Any) -> pa.
 def batches(
     spark: SparkSession, shop: CapturedShop, folder: Path, *, one_in: int
 ) -> list[tuple[JobReport, tuple[int, int]]]:
-    """Of 10,000 updates each, of which one in so many is cut off; 0: none. With the jobs of Spark, and the looks into stored files, that each took."""
+    """Of EVENTS updates each, of which one in so many is cut off; 0: none. With the jobs of Spark, and the looks into stored files, that each took."""
     server, name = shop.server, shop.name
     server.execute(
         f"CREATE TABLE {name} (id int PRIMARY KEY, n int)", f"INSERT INTO {name} SELECT seq, 0 FROM seq_1_to_{EVENTS}"

@@ -15,17 +15,19 @@ from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"
 BEFORE, INSIDE, AFTER = "ingestion.before_write", "ingestion.inside_commit", "ingestion.after_commit"
+PLACES = ((BEFORE, 1), (INSIDE, 1), (AFTER, 2))
+"""And the commits that are there then."""
 
 
-@pytest.mark.parametrize(("failpoint", "commits"), [(BEFORE, 1), (INSIDE, 1), (AFTER, 2)])
-def test_an_incremental_is_neither_lost_nor_doubled(
-    spark: SparkSession, orders: Orders, failpoint: str, commits: int
+def test_an_incremental_that_is_killed_at_every_place_is_neither_lost_nor_doubled(
+    spark: SparkSession, orders: Orders
 ) -> None:
     _shop(orders)
     orders.run(spark, "bootstrap", "b")
     _changes(orders)
-    died_at(orders, "incremental", "i", failpoint)
-    assert len(orders.timeline.commits()) == commits
+    for failpoint, commits in PLACES:
+        died_at(orders, "incremental", "i", failpoint)
+        assert len(orders.timeline.commits()) == commits
     report = orders.run(spark, "incremental", "i")
     assert (report.status, report.error, report.counts.applied) == ("succeeded", None, 3)
     _assert_exactly_once(spark, orders)
@@ -38,7 +40,7 @@ def test_a_delete_that_is_killed_at_every_place_is_neither_lost_nor_doubled(
     orders.run(spark, "bootstrap", "b")
     orders.sql("delete from orders where id = 3")
     doomed = DeleteSpec(keys=(("3", "2026-11-01"),))
-    for failpoint, commits in ((BEFORE, 1), (INSIDE, 1), (AFTER, 2)):
+    for failpoint, commits in PLACES:
         died_at(orders, "delete", "d", failpoint, delete=doomed)
         assert len(orders.timeline.commits()) == commits
     report = orders.run(spark, "delete", "d", delete=doomed)

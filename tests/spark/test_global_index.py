@@ -6,7 +6,8 @@ import shutil
 import socket
 import time
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,19 +15,22 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.index.client import NotAnIndex
-from ingestion.index.entries import row_of
+from ingestion.index.client import IndexUnavailable, NotAnIndex
+from ingestion.index.entries import Entry, row_of
+from ingestion.index.hfile.writer import BLOCK_BYTES
 from ingestion.index.thrift_client import ThriftAddress
 from ingestion.spark.contract.guidance import NoGuidance
-from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
+from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec, GlobalIndexSpec, TableSpec
 from ingestion.spark.execute import execute
-from ingestion.spark.file_groups import batch_keys
+from ingestion.spark.file_groups import FileGroup, batch_keys
 from ingestion.spark.file_groups.batch_keys import BatchKeys
-from ingestion.spark.global_index import building, job_use
+from ingestion.spark.global_index import building, job_use, looking_up
 from ingestion.spark.global_index.building import build
 from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import follow
-from ingestion.spark.global_index.looking_up import spread_keys
+from ingestion.spark.global_index.hbase_client.administration import open_administration
+from ingestion.spark.global_index.looking_up import rows_of_groups, spread_keys
+from ingestion.spark.global_index.repairing import repair_time_ms
 from ingestion.spark.indexes import hbase
 from ingestion.spark.indexes.hbase import HBaseIndex, client_of
 from ingestion.spark.loading import small_batches
@@ -72,6 +76,15 @@ def servers(orders: Orders) -> tuple[str, ...]:
     return tuple(sorted({f"{region.host}:{region.port}" for region in client_of(orders.table).regions()}))
 
 
+def scanned_rows(frame: DataFrame) -> Iterator[int]:
+    """That the files have handed over to the plan of the frame, by its metrics once it has run."""
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
+    for place in range(leaves.size()):
+        metric = leaves.apply(place).metrics().get("numOutputRows")
+        if metric.isDefined():
+            yield metric.get().value()
+
+
 def test_a_table_is_pre_split_and_loaded_without_a_split(
     spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +103,35 @@ def test_a_table_is_pre_split_and_loaded_without_a_split(
     starts = [region.start for region in client.regions()]
     assert starts == sorted(starts)
     assert {*starts[1:]} < {row_of(key) for key in keys}
+    assert block_sizes(spark, spec) == {BLOCK_BYTES}
     assert not [*Path(spec.staging_uri.removeprefix("file://")).glob("*")]
+
+
+def block_sizes(spark: SparkSession, spec: GlobalIndexSpec) -> set[int]:
+    """Of what HBase writes anew, by the families of the table."""
+    with open_administration(spark, {"hbase.zookeeper.quorum": spec.quorum}) as hbase:
+        field = hbase._java.getClass().getDeclaredField("admin")
+        field.setAccessible(True)
+        admin = field.get(hbase._java)
+        (name,) = (each for each in admin.listTableNames() if each.getNameAsString() == spec.table)
+        return {family.getBlocksize() for family in admin.getDescriptor(name).getColumnFamilies()}
+
+
+def test_a_load_whose_index_was_not_made_makes_it_when_it_is_tried_again(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are there, so nothing is read anew: else the first batch would have to make it, within its own time."""
+    orders.fill(10)
+    with monkeypatch.context() as away:
+        away.setattr(HBaseIndex, "settle", raises_away)
+        assert orders.run(spark, "bootstrap", "b").status == "index_away"
+    again = orders.run(spark, "bootstrap", "b")
+    assert (again.status, again.counts.applied, again.index_use is not None) == ("succeeded", 10, True)
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def raises_away(*_: object) -> None:
+    raise IndexUnavailable("HBase does not answer.")
 
 
 def test_what_is_wrong_with_the_index_is_found_and_made_right(spark: SparkSession, orders: Orders) -> None:
@@ -136,7 +177,7 @@ def test_a_job_at_work_counts_the_servers_again(spark: SparkSession, orders: Ord
     orders.fill(9)
     orders.run(spark, "bootstrap", "b")
     job_use._COUNTED.clear()
-    with job_use.use_of_job(NoGuidance(), lambda: None) as use:
+    with job_use.use_of_job(NoGuidance(), lambda: None, lambda name: nullcontext()) as use:
         assert use.count_servers(orders.table) == 0
         assert len(client_of(orders.table).get(["3"])) == 1
         assert [use.count_servers(orders.table) for _ in range(2)] == [1, 0]
@@ -187,6 +228,57 @@ def test_many_keys_are_asked_for_by_sparks_tasks(
     assert (report.error, report.written.inserts, report.written.updates) == (None, 0, 2)
     assert orders.rows(spark) == orders.source_rows()
     assert entries(spark, orders) == places(spark, orders)
+
+
+def test_of_a_partition_only_the_files_are_read_that_hold_a_key(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the others no row, as their least and greatest file names say so; also where a batch hits more files than Parquet is told of at once."""
+    orders.fill(30, days=1)
+    orders.run(spark, "bootstrap", "b")
+    for number in range(100, 103):
+        orders.add((number, "2026-11-01", 1.0, f"2026-11-16 09:00:{number - 100:02}"))
+        assert orders.run(spark, "incremental", f"i{number}").written.inserts == 1
+    groups = {key: FileGroup(*place) for key, place in places(spark, orders).items()}
+    assert len({groups[key] for key in ("0", "100", "101", "102")}) == 4, "new rows have files of their own"
+
+    def rows_read(*keys: str) -> tuple[int, set[str]]:
+        rows = rows_of_groups(read_table(spark, orders.table), orders.table, {groups[key] for key in keys})
+        ids = {row.id for row in rows.collect()}
+        return sum(scanned_rows(rows)), ids
+
+    assert rows_read("101") == (1, {101})
+    monkeypatch.setattr(looking_up, "_FILES_TOLD", 1)
+    assert rows_read("100", "102") == (2, {100, 102})
+    assert rows_read() == (0, set())
+    monkeypatch.setattr(looking_up, "_MOST_PARTS", 1)
+    assert rows_read("100", "102") == (33, {100, 102}), "of so many the partition is read whole"
+
+
+def test_many_keys_are_deleted_where_the_index_says_that_they_are(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Spark, as they lie in too many files for the driver. A key whose entry is wrong is deleted all the same; one that is not there is none."""
+    monkeypatch.setattr(small_batches, "MAX_FILES", 1)
+    orders.fill(30, days=10)
+    orders.run(spark, "bootstrap", "b")
+    read: list[set[str]] = []
+
+    def noted(rows: DataFrame, table: TableSpec, groups: set[FileGroup]) -> DataFrame:
+        read.append({group.partition for group in groups})
+        return rows_of_groups(rows, table, groups)
+
+    monkeypatch.setattr(hbase, "rows_of_groups", noted)
+    here = places(spark, orders)
+    assert len({here["3"], here["4"]}) == 2
+    report = orders.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3",), ("4",), ("999",))))
+    assert (report.error, report.written.deletes) == (None, 2)
+    assert read == [{here["3"][0], here["4"][0]}]
+    entry = Entry(*here["5"], "20261116090000000")
+    client_of(orders.table).put({"6": entry}, at_ms=repair_time_ms(orders.timeline))
+    report = orders.run(spark, "delete", "e", delete=DeleteSpec(keys=(("6",), ("7",))))
+    assert (report.error, report.written.deletes) == (None, 2)
+    assert {row[0] for row in orders.rows(spark, "id")} == {*range(30)} - {3, 4, 6, 7}
 
 
 def test_each_task_asks_all_over_the_table_at_any_time(spark: SparkSession, orders: Orders) -> None:
@@ -280,14 +372,15 @@ def save_as_another(rows: DataFrame, orders: Orders, operation: str, **more: str
 def test_a_job_that_is_killed_at_every_step_loses_and_doubles_no_key(spark: SparkSession, orders: Orders) -> None:
     """While the index is made, between commit and index, and among the entries of a commit."""
     orders.fill(30)
-    died_at(orders, "bootstrap", "b", "index.before_load")
+    for step in ("index.after_reading", "index.before_load", "index.after_load"):
+        died_at(orders, "bootstrap", "b", step)
     assert orders.run(spark, "bootstrap", "b").error is None
-    steps = ("index.after_load", "ingestion.inside_commit", "ingestion.after_commit", "index.after_entries")
+    steps = ("ingestion.inside_commit", "ingestion.after_commit", "index.after_entries")
     for number, step in enumerate(steps):
         orders.sql(f"update orders set day = '2026-11-0{number + 4}', updated_at = '{LATER}' where id in (4, 5)")
         orders.add((100 + number, "2026-11-01", 1.0, LATER))
         died_at(orders, "incremental", f"i{number}", step)
-    assert orders.run(spark, "incremental", "i3").error is None
+    assert orders.run(spark, "incremental", "i2").error is None
     assert orders.rows(spark) == orders.source_rows()
     assert entries(spark, orders) == places(spark, orders)
 

@@ -15,18 +15,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.index.client import IndexUnavailable
-from ingestion.index.thrift_client import FAMILIES
+from ingestion.index.entries import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec
 from ingestion.spark.file_groups import batch_keys
-from ingestion.spark.global_index import building, staging
-from ingestion.spark.global_index.administration import (
+from ingestion.spark.global_index import building
+from ingestion.spark.global_index.building import LoadedOtherwise
+from ingestion.spark.global_index.following import NotFollowed
+from ingestion.spark.global_index.hbase_client import staging
+from ingestion.spark.global_index.hbase_client.administration import (
     Administration,
-    RefusedByHBase,
     RegionServer,
     open_administration,
 )
-from ingestion.spark.global_index.building import LoadedOtherwise
-from ingestion.spark.global_index.following import NotFollowed
+from ingestion.spark.global_index.hbase_client.jvm import RefusedByHBase
 from ingestion.spark.indexes.hbase import client_of
 from ingestion.spark.loading import small_batches
 from ingestion.spark.session import jvm
@@ -66,42 +67,50 @@ def has_index_table(orders: Orders) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("type_", "values", "most_direct"),
+    ("types", "keys", "most_direct"),
     [
-        ("text", TEXTS, small_batches.MAX_ROWS),
-        ("text", TEXTS, 0),
-        ("integer", (-(2**63), -1, 0, 2**63 - 1), 0),
-        ("numeric(20, 0)", (-(10**18), 0, 9 * 10**18), small_batches.MAX_ROWS),
-        ("numeric(10, 2)", (-1.5, 0, 0.1), small_batches.MAX_ROWS),
-        ("real", (-1.5, 0.0, 0.1, 1e300), 0),
-        ("date", ("1969-12-31", "2026-11-16"), 0),
-        ("timestamp", ("1969-12-31 23:59:59.999999", "2026-11-16 08:00:00"), small_batches.MAX_ROWS),
+        (("text",), TEXTS, small_batches.MAX_ROWS),
+        (("text",), TEXTS, 0),
+        (("integer",), (-(2**63), -1, 0, 2**63 - 1), 0),
+        (
+            ("numeric(20, 0)", "real", "date"),
+            ((-(10**18), -1.5, "1969-12-31"), (0, 0.1, "2026-11-16"), (9 * 10**18, 1e300, "2026-11-16")),
+            0,
+        ),
+        (
+            ("numeric(10, 2)", "timestamp"),
+            ((-1.5, "1969-12-31 23:59:59.999999"), (0, "2026-11-16 08:00:00"), (0.1, "2026-11-16 08:00:00")),
+            small_batches.MAX_ROWS,
+        ),
     ],
 )
 def test_a_key_of_each_type_is_there_once(
     spark: SparkSession,
     orders: Orders,
     monkeypatch: pytest.MonkeyPatch,
-    type_: str,
-    values: tuple[object, ...],
+    types: tuple[str, ...],
+    keys: tuple[Any, ...],
     most_direct: int,
 ) -> None:
     """It is found where it was loaded, and where it was inserted since; one that moves is moved. `most_direct`: rows for which no Spark job is run."""
     monkeypatch.setattr(small_batches, "MAX_ROWS", most_direct)
     monkeypatch.setattr(batch_keys, "MAX_NAMED_KEYS", batch_keys.MAX_NAMED_KEYS if most_direct else 0)
+    names = ("id", "part", "place")[: len(types)]
+    columns = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
+    orders.table = replace(orders.table, record_key=names)
     orders.sql("drop table orders")
-    orders.sql(f"create table orders(id {type_}, day text, amount real, updated_at timestamp)")
-    first, *others = values
-    orders.add(*((key, "2026-11-01", 1.0, "2026-11-16 08:00:00") for key in others))
+    orders.sql(f"create table orders({columns}, day text, amount real, updated_at timestamp)")
+    first, *others = (key if len(types) > 1 else (key,) for key in keys)
+    orders.add(*((*key, "2026-11-01", 1.0, "2026-11-16 08:00:00") for key in others))
     assert orders.run(spark, "bootstrap", "b").error is None
     orders.sql(f"update orders set day = '2026-11-02', updated_at = '{LATER}'")
-    orders.add((first, "2026-11-01", 1.0, LATER))
+    orders.add((*first, "2026-11-01", 1.0, LATER))
     report = orders.run(spark, "incremental", "i")
-    assert (report.error, report.written.inserts) == (None, len(values))
+    assert (report.error, report.written.inserts) == (None, len(keys))
     orders.sql(f"update orders set amount = 2, updated_at = '{LATEST}'")
     report = orders.run(spark, "incremental", "j")
-    assert (report.error, report.written.inserts, report.written.updates) == (None, 0, len(values))
-    assert len(orders.rows(spark)) == len(values)
+    assert (report.error, report.written.inserts, report.written.updates) == (None, 0, len(keys))
+    assert len(orders.rows(spark)) == len(keys)
     assert entries(spark, orders) == places(spark, orders)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.global_index import building
+from ingestion.spark.global_index.hbase_client.administration import Administration
 from lakehub.kernel import failpoint
 from tests.spark.order_shop import Orders, global_index_of
 from tests.spark.test_global_index import LATEST, called, entries, places
@@ -79,6 +81,37 @@ def test_what_is_committed_while_an_index_is_built_is_in_it(
     assert orders.rows(spark) == orders.source_rows()
     verified = orders.run(spark, "verify_index", "v", source=None).output
     assert {*verified["problems"].values()} == {0}
+
+
+def test_an_index_that_another_job_has_built_meanwhile_stays(
+    spark: SparkSession,
+    orders: Orders,
+    meanwhile: Callable[[str, Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All jobs of a table whose index was lost would else make it anew, one after the other. It has what was committed since."""
+    orders.fill(10)
+    orders.run(spark, "bootstrap", "b")
+    made: list[str] = []
+    create = Administration.create
+
+    def counted(self: Administration, name: str, *arguments: Any) -> None:
+        made.append(name)
+        create(self, name, *arguments)
+
+    def build_and_commit() -> None:
+        assert rebuilt(spark, orders, "other") is None
+        orders.add((900, "2026-11-01", 1.0, LATEST))
+        assert orders.run(spark, "incremental", "i").error is None
+
+    monkeypatch.setattr(Administration, "create", counted)
+    meanwhile("index.after_reading", build_and_commit)
+    assert rebuilt(spark, orders, "r") is None
+    assert len(made) == 1
+    orders.table = replace(orders.table, index="hbase")
+    assert entries(spark, orders) == places(spark, orders)
+    assert rebuilt(spark, orders, "s") is None
+    assert len(made) == 2, "whoever asks again has it made"
 
 
 def test_a_commit_that_comes_and_is_rolled_back_while_an_index_is_built_ends_the_building(

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.index.client import IndexTableMissing
+from ingestion.index.client import IndexClient, IndexTableMissing
 from ingestion.index.entries import Entry
 from ingestion.index.thrift_client import ThriftIndexClient
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
@@ -92,6 +92,42 @@ def test_what_would_take_too_long_at_the_rate_is_built_by_files(
     insert(spark, orders, "k", range(200, 211), "2026-11-16 11:00:00")
     assert entries(spark, orders) == places(spark, orders)
     assert client_of(orders.table).writes == 11
+
+
+def test_what_would_take_longer_than_building_is_built_by_files(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By how many entries the index has by now: 30 from its building, and those that came since. Rows that clustering moves are not new."""
+    monkeypatch.setattr(following, "FOLLOWS_AT_LEAST_S", 0.0)
+    monkeypatch.setattr(following, "BUILDS_ENTRIES_PER_S", 100)
+    insert(spark, orders, "i", range(100, 107), LATER)
+    client, index = client_of(orders.table), orders.table.global_index
+    assert index is not None
+    slow = replace(orders.table, global_index=replace(index, requests_per_s=20.0))
+    with pytest.raises(NotFollowed, match=r"takes 7 requests, at 20\.0 a second more than 0 s"):
+        follow(spark, slow, client)
+    _put_together(spark, orders, "c")
+    follow(spark, orders.table, client)
+    assert _entries_noted(client) == 30 + 7
+    insert(spark, orders, "j", range(200, 207), LATEST)
+    follow(spark, slow, client)
+    assert _entries_noted(client) == 37 + 7
+    _put_together(spark, orders, "d")
+    before = client.writes
+    report = orders.run(spark, "delete", "e", delete=DeleteSpec(keys=(("5",),)), table=slow)
+    assert (report.error, report.written.deletes, client.writes) == (None, 1, before)
+    assert 0 < report.phases["index"] <= report.phases["total"]
+    assert _entries_noted(client) == 44
+    assert entries(spark, orders) == places(spark, orders)
+
+
+def _put_together(spark: SparkSession, orders: Orders, run: str) -> None:
+    assert orders.run(spark, "cluster", run, cluster=ClusterSpec(quiet_s=0.0), source=None).status == "succeeded"
+
+
+def _entries_noted(client: IndexClient) -> int:
+    (count,) = (int(value) for name, value in client.state().items() if name.startswith("entries:"))
+    return count
 
 
 def test_an_index_that_was_lost_is_built_while_others_write_and_by_who_looks_keys_up_only(

@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from ingestion.spark.environment import SecretForSpark, jvm_environment
+from ingestion.spark.session import jvm
 from lakehub import scratch
 from lakehub.setup.locations import PACKAGES
 from tests.polling import scaled, wait_until
@@ -125,3 +128,24 @@ def _in_a_process(folder: Path, program: str) -> str:
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     return done.stdout
+
+
+def test_settings_that_go_with_tasks_do_not_say_which_file_they_are_from(spark: SparkSession) -> None:
+    """A thousand names of files would be compressed one by one, several times in each commit."""
+    settings = spark._jsparkSession.sessionState().newHadoopConf()
+    assert (settings.get("io.file.buffer.size"), settings.getPropertySources("io.file.buffer.size")) == ("65536", None)
+    from_files = jvm(spark).org.apache.hadoop.conf.Configuration()
+    assert from_files.size() > 500
+    assert _sent_bytes(spark, settings) < 0.7 * _sent_bytes(spark, from_files)
+
+
+def test_the_jvms_of_tests_take_their_classes_from_an_archive_where_there_is_one(spark: SparkSession) -> None:
+    """`python -m tests` makes one first."""
+    is_named = "SharedArchiveFile" in os.environ["JAVA_TOOL_OPTIONS"]
+    assert "sharing" in jvm(spark).java.lang.System.getProperty("java.vm.info") or not is_named
+
+
+def _sent_bytes(spark: SparkSession, settings: Any) -> int:
+    out = jvm(spark).org.apache.hadoop.io.DataOutputBuffer()
+    settings.write(out)
+    return int(out.getLength())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.utils.text import Truncator
+
 from frontend.ui import words
 from ingestion.domain.following import FollowSums
 from ingestion.domain.remaining import amount, phase_amounts, phase_time_left
@@ -12,13 +14,18 @@ from ingestion.models import JobKind, JobRun, JobState
 
 STALE_AFTER = timedelta(seconds=30)
 """Jobs tell every two seconds: after so long the page says how old the number is."""
+_MAX_WHY = 300
 _WORDS = {
     "start": "Starting",
     "fence": "Waiting for other writers of the table",
     "read": "Reading",
     "errors": "Setting aside rows that do not fit",
-    "tag": "Finding where rows are stored",
+    "index": "Bringing the index up to date",
     "judge": "Checking rows",
+    "plan": "Choosing what to merge",
+    "merge": "Merging small files",
+    "aggregate": "Adding up the events",
+    "verify": "Comparing the index with the table",
     "write": "Writing",
     "report": "Recording the commit",
     "drop": "Removing the copy",
@@ -39,7 +46,7 @@ def run_progress(run: JobRun, *, now: datetime) -> RunProgress:
     if run.state == JobState.PAUSED:
         return RunProgress("Paused: it goes on where it was when ingestion is resumed.", None)
     if run.state == JobState.QUEUED:
-        return RunProgress("Queued: it starts as soon as a worker is free.", None)
+        return RunProgress(_queued_sentence(run, now), None)
     if run.kind == JobKind.FOLLOW:
         return RunProgress(_following_sentence(FollowSums.from_json(run.progress), now), None)
     progress: dict[str, object] = run.progress
@@ -53,6 +60,14 @@ def run_progress(run: JobRun, *, now: datetime) -> RunProgress:
     if now - run.progress_at > STALE_AFTER:
         sentence += f" Last update {words.relative(run.progress_at, now=now)}."
     return RunProgress(sentence, min(1.0, done / total) if total else None)
+
+
+def _queued_sentence(run: JobRun, now: datetime) -> str:
+    """One that was put off, or has failed, says why it is there again."""
+    if not run.error or run.due_at <= now:
+        return "Queued: it starts as soon as a worker is free."
+    why = Truncator(run.error).chars(_MAX_WHY).removesuffix(".")
+    return f"Queued again, next try {words.relative(run.due_at, now=now)}: {why}."
 
 
 def _following_sentence(sums: FollowSums, now: datetime) -> str:

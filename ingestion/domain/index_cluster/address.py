@@ -1,4 +1,7 @@
-"""The address of a cluster: `hbase://thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles`. It needs no client library."""
+"""The address of a cluster: `hbase://thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles`. It needs no client library.
+
+Without a host (`hbase://?quorum=...`) HBase's own client is used in place of its Thrift server.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,9 @@ class HostPort:
 
 @dataclass(frozen=True)
 class ClusterAddress:
-    """`thrift`: where gets and puts go. `quorum`: the servers of ZooKeeper, for clients in Java. `staging`: the URI of a folder that region servers read HFiles from."""
+    """`thrift`: where gets and puts go; None: to the region servers, by HBase's own client. `quorum`: the servers of ZooKeeper, which it asks for them. `staging`: the URI of a folder that region servers read HFiles from."""
 
-    thrift: HostPort
+    thrift: HostPort | None
     quorum: tuple[HostPort, ...]
     staging: str
     znode: str = _USUAL_ZNODE
@@ -44,7 +47,8 @@ class ClusterAddress:
     def hosts(self) -> Sequence[str]:
         """All that are connected to, once each."""
         staging = urlsplit(self.staging).hostname
-        names = [self.thrift.host, *(each.host for each in self.quorum), *([staging] if staging else [])]
+        thrift = [self.thrift.host] if self.thrift else []
+        names = [*thrift, *(each.host for each in self.quorum), *([staging] if staging else [])]
         return tuple(dict.fromkeys(names))
 
     def is_same_hbase(self, other: ClusterAddress) -> bool:
@@ -54,13 +58,13 @@ class ClusterAddress:
     def __str__(self) -> str:
         """For people: without what may be left out."""
         znode = "" if self.znode == _USUAL_ZNODE else f"&znode={self.znode}"
-        return f"hbase://{self.thrift}?quorum={','.join(map(str, self.quorum))}&staging={self.staging}{znode}"
+        return f"hbase://{self.thrift or ''}?quorum={','.join(map(str, self.quorum))}&staging={self.staging}{znode}"
 
 
 def read_address(url: str) -> ClusterAddress:
     """Raises UnusableAddress."""
     parts = _parse(url)
-    thrift = _host_port(parts.netloc, THRIFT_PORT, "The host")
+    thrift = _host_port(parts.netloc, THRIFT_PORT, "The host") if parts.netloc else None
     options = _options(parts)
     return ClusterAddress(
         thrift,
@@ -124,13 +128,15 @@ def _staging(uri: str) -> str:
         )
         has_place = bool(parts.netloc) or parts.scheme in ("file", "hdfs")
         has_secret = "@" in parts.netloc and not parts.scheme.startswith("abfs")  # there it is the container
-        is_usable = is_usable and has_place and not has_secret
+        # Of these HBase, Spark and Arrow make different paths.
+        is_plain = re.search(r"[%\s{}\[\]*?\\]", uri) is None
+        is_usable = is_usable and has_place and is_plain and not has_secret
     except ValueError:
         is_usable = False
     if not is_usable:
         raise UnusableAddress(
             f"`staging` is not the URI of a folder that the region servers read. Write one that begins with {', '.join(_STAGING_SCHEMES[:-1])} or "
-            f"{_STAGING_SCHEMES[-1]}, such as hdfs://namenode/hfiles."
+            f"{_STAGING_SCHEMES[-1]}, such as hdfs://namenode/hfiles, without spaces, wildcards and escapes."
         )
     return uri.rstrip("/")
 

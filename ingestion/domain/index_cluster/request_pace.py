@@ -14,13 +14,17 @@ RECOVERY_PER_S = 1 / 30
 """Of the rate: from a standstill it is whole again after half a minute, which is how long HBase takes to move the regions of a server that died."""
 AT_ONCE_S = 0.25
 """The requests of so many seconds are sent at once at most: smaller calls at a slower rate, so that servers are not asked in bursts."""
+WORTH_A_CALL, WORTH_WAITING_S = 50, 1.0
+"""But so many at a slow rate, or those of so many seconds, as another rate is heard of no sooner: each call also asks for a row that lies on one server, which would have most of many small calls."""
+SAVED_UP_S = 2 * AT_ONCE_S
+"""The requests of so many seconds are saved up at most: enough for a clock that wakes late, and too few for a burst of which a server sees much."""
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.001, 1.0
 """Of one sleep: no shorter than a clock can tell apart, and no longer than it may take the rate to recover."""
 
 
 @dataclass
 class RequestPace:
-    """`rate`: requests a second on average. At most one second's requests are saved up, and one where that is less; a task that begins has none.
+    """`rate`: requests a second on average. At most those of SAVED_UP_S are saved up, and one call's where that is more; a task that begins has none.
 
     `clock`: seconds of a clock that only grows; `sleep`: waits for seconds. Both are given, so that this runs in a task of Spark and in a test. For one thread.
     """
@@ -42,7 +46,7 @@ class RequestPace:
         return self.rate * self._slowed
 
     def take(self, wanted: int) -> int:
-        """Waits until requests may be sent, and says how many: at least one, at most `wanted`, and at most those of AT_ONCE_S.
+        """Waits until requests may be sent, and says how many: at least one, at most `wanted`, and at most those of a call.
 
         Whoever wants more sends these and asks again: a batch of any size keeps to the rate.
         """
@@ -50,7 +54,7 @@ class RequestPace:
             return 0
         while True:
             self._advance()
-            granted = min(wanted, max(1, int(self.present_rate * AT_ONCE_S)))
+            granted = min(wanted, self._most_at_once())
             if self._saved >= granted:
                 self._saved -= granted
                 return granted
@@ -69,8 +73,12 @@ class RequestPace:
         self._advance()
         self._slowed, self._saved = max(SLOWEST, self._slowed * SLOWER), 0.0
 
+    def _most_at_once(self) -> int:
+        slow = min(WORTH_A_CALL, int(self.present_rate * WORTH_WAITING_S))
+        return max(1, slow, int(self.present_rate * AT_ONCE_S))
+
     def _most_saved(self) -> float:
-        return max(1.0, self.present_rate)
+        return max(float(self._most_at_once()), self.present_rate * SAVED_UP_S)
 
     def _advance(self) -> None:
         """What has passed counts at the rate at its beginning: never more than was allowed while it recovered."""

@@ -1,4 +1,4 @@
-"""Blocks, of which an HFile consists: a header, the data, and a checksum of each 16 KiB of both."""
+"""Blocks, of which an HFile consists: a header, the data, and a checksum of each 64 KiB of both."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ BLOOM_CHUNK, BLOOM_META, FILE_INFO = b"BLMFBLK2", b"BLMFMET2", b"FILEINF2"
 
 _HEADER = struct.Struct(">8siiqBii")
 """Which block, bytes on disk and of data, offset of the block before of its kind, kind of checksum, bytes that each covers, header and data in bytes."""
-_CHECKSUM_BYTES = 4
-_BYTES_PER_CHECKSUM = 16 * 1024
+_CHECKSUM = struct.Struct(">I")
+_BYTES_PER_CHECKSUM = 64 * 1024
+_BUFFERED_BYTES = 2**20
+"""Handed to the output at once: a block of data is so small that each would cost as much to hand over as to make."""
 _NO_CHECKSUM, _CRC32, _CRC32C = 0, 1, 2
 _CRC32C_POLYNOMIAL = 0x82F63B78
 
@@ -48,35 +50,59 @@ class BlockAddress(NamedTuple):
 
 @dataclass
 class BlockWriter:
-    """Writes one block behind the other. `position`: how many bytes are written. `data_bytes`: those with headers, without checksums."""
+    """Writes one block behind the other; what `flush` has not written yet is in memory. `position`: how many bytes there are. `data_bytes`: those with headers,
+    without checksums."""
 
     out: Output
     position: int = 0
     data_bytes: int = 0
     _last_offsets: dict[bytes, int] = field(default_factory=dict)
+    _pending: list[Bytes] = field(default_factory=list)
+    _pending_bytes: int = 0
 
     def write_block(self, kind: bytes, parts: Sequence[Bytes]) -> BlockAddress:
         """Raises what the output raises, and OSError where it takes a part only."""
-        data_size = sum(len(part) for part in parts)
+        data_size = sum(map(len, parts))
         checked_size = _HEADER.size + data_size
-        checksums_size = _CHECKSUM_BYTES * -(-checked_size // _BYTES_PER_CHECKSUM)
+        checksums_size = _CHECKSUM.size * -(-checked_size // _BYTES_PER_CHECKSUM)
         before = self._last_offsets.get(kind, -1)
         header = _HEADER.pack(
             kind, data_size + checksums_size, data_size, before, _CRC32, _BYTES_PER_CHECKSUM, checked_size
         )
-        block = b"".join((header, *parts))
         address = BlockAddress(self.position, checked_size + checksums_size)
-        self.write(block)
-        self.write(_checksums(block, _BYTES_PER_CHECKSUM, zlib.crc32))
+        self._pending += (header, *parts, _checksums_of(header, parts, checked_size))
         self._last_offsets[kind] = address.offset
         self.data_bytes += checked_size
+        self._advance(address.size)
         return address
 
     def write(self, data: bytes) -> None:
+        """What is no block."""
+        self._pending.append(data)
+        self._advance(len(data))
+
+    def _advance(self, size: int) -> None:
+        self.position += size
+        self._pending_bytes += size
+        if self._pending_bytes >= _BUFFERED_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        data = b"".join(self._pending)
+        self._pending, self._pending_bytes = [], 0
         written = self.out.write(data)
         if written is not None and written != len(data):
             raise OSError(f"The output took {written:,} of {len(data):,} bytes; open it buffered.")
-        self.position += len(data)
+
+
+def _checksums_of(header: bytes, parts: Sequence[Bytes], size: int) -> bytes:
+    """Of a block of so many bytes."""
+    if size > _BYTES_PER_CHECKSUM:
+        return _checksums(b"".join((header, *parts)), _BYTES_PER_CHECKSUM, zlib.crc32)
+    checksum = zlib.crc32(header)
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return _CHECKSUM.pack(checksum)
 
 
 def read_block(source: Input, offset: int, kind: bytes, end: int) -> bytes:

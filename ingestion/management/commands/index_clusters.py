@@ -112,6 +112,11 @@ class Command(BaseCommand):
         """What nobody else asked for meanwhile: other jobs of the cluster take their part of what the server can do."""
         cluster = clusters.find_cluster(name)
         thrift = read_address(cluster.url).thrift
+        if thrift is None:
+            raise CommandError(
+                f"Index cluster {cluster} has no Thrift server, which the benchmark needs. Measure a region server with HBase's own tool, `hbase pe`, "
+                "and store the result with `set-qps`."
+            )
         try:
             qps = benchmark(thrift.host, thrift.port, seconds=seconds, processes=processes)
         except (OSError, TException) as problem:

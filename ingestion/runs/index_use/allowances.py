@@ -88,13 +88,17 @@ def needs_allowance(run: JobRun) -> bool:
 
 @contextmanager
 def allowance_of(run: JobRun, worker: str) -> Iterator[Allowance | Crowded | None]:
-    """As `take` says; what it has is given back when the block ends."""
+    """As `take` says; what it has is given back when the block ends. A copy that is followed keeps its place among the jobs of its dataset until the next batch, if that
+    comes soon: these would else grow after each batch, and the next one would wait until they have slowed down."""
     allowance = take(run, worker)
     try:
         yield allowance
     finally:
         if isinstance(allowance, Allowance):
-            allowance.release()
+            if run.kind == JobKind.FOLLOW:
+                _keep_place(run, worker)
+            else:
+                allowance.release()
 
 
 def take(run: JobRun, worker: str, *, clock: Callable[[], float] = time.monotonic) -> Allowance | Crowded | None:
@@ -115,6 +119,12 @@ def take(run: JobRun, worker: str, *, clock: Callable[[], float] = time.monotoni
 def release(run: JobRun, worker: str) -> None:
     """Also where it has none, or waits no more."""
     _own(run, worker).delete()
+
+
+def _keep_place(run: JobRun, worker: str) -> None:
+    """For a lease, with nothing to send: nobody's until the next batch."""
+    kept = {"fraction": 0, "told_fraction": 0, "leased_by": "", "leased_until": lease_end(LEASE_DURATION)}
+    _own(run, worker).update(**kept)
 
 
 def cluster_problem(copy: DatasetCopy, cluster: IndexCluster | None) -> str:
@@ -160,6 +170,8 @@ def _servers_of(run: JobRun) -> int:
 def _first_part(cluster: IndexCluster, run: JobRun, worker: str) -> int | Crowded:
     """All of its part, or nothing: it may be that another worker is still counted for this run, with what its job may still send."""
     _drop_lapsed(cluster)
+    # A place that was kept is not one that waits: it asks for the first time.
+    IndexAllowance.objects.filter(run=run, leased_by="").delete()
     share = _share_of(run, cluster)
     lease = {"leased_by": worker, "leased_until": lease_end(LEASE_DURATION)}
     IndexAllowance.objects.get_or_create(run=run, defaults={"share": share, "asked_at": Now(), **lease})

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from ingestion.domain.index_cluster.allowed_qps import allowed_qps
 from ingestion.index_shares.shares import asks_seldom
 from ingestion.index_shares.standing import HBASE
+from ingestion.lake.findings import INDEX_WRONG
 from ingestion.lake.index_findings import index_sentence
-from ingestion.models import IndexCluster, IndexShare, JobKind, JobRun, JobState
+from ingestion.models import Finding, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.index_choice.states import CopyIndex, copy_indexes
 from ingestion.runs.index_use.allowances import cluster_problem
-from ingestion.runs.index_use.waits import waiting_for_cluster
+from ingestion.runs.index_use.waits import waiting_for_cluster, waiting_runs
 from lakehub.catalog.models import Dataset, DatasetCopy
 
 
@@ -122,8 +124,7 @@ def index_states(dataset: Dataset) -> list[IndexState]:
         return []
     choices = {choice.copy.pk: choice for choice in copy_indexes(dataset)}
     has_cluster = any(choice.index == HBASE for choice in choices.values())
-    verified = JobRun.objects.filter(copy=OuterRef("pk"), kind=JobKind.VERIFY_INDEX, state=JobState.SUCCEEDED)
-    copies = dataset.copies.annotate(verified=Subquery(verified.order_by("-ended_at", "-pk").values("pk")[:1]))
+    copies = dataset.copies.annotate(verified=Subquery(_verifications("pk").values("pk")[:1]))
     copies = copies.select_related("data_center", "index_change").order_by("data_center__name")
     if has_cluster:
         copies = copies.select_related("data_center__index_cluster", "index_share__cluster", "index_change")
@@ -133,6 +134,25 @@ def index_states(dataset: Dataset) -> list[IndexState]:
     return [
         _state_of(copy, dataset, choices[copy.pk], runs.get(copy.verified), waits.get(copy.pk, "")) for copy in copies
     ]
+
+
+def with_verifications(shares: QuerySet[IndexShare]) -> QuerySet[Any]:
+    """With `verified_at`, when an index was last compared with its table, and `is_wrong`: entries are known to be."""
+    wrong = Finding.objects.filter(copy=OuterRef("copy_id"), kind=INDEX_WRONG, cleared_at=None)
+    verified_at = _verifications("copy_id").values("ended_at")[:1]
+    return shares.annotate(verified_at=Subquery(verified_at), is_wrong=Exists(wrong))
+
+
+def with_waits(shares: QuerySet[IndexShare]) -> QuerySet[Any]:
+    """With `waits_for` of the job that has waited longest."""
+    waits = waiting_runs().filter(copy=OuterRef("copy_id")).order_by("pk").values("error")[:1]
+    return shares.annotate(waits_for=Subquery(waits))
+
+
+def _verifications(copy: str) -> QuerySet[JobRun]:
+    """That have ended well, the newest first. `copy`: the column of the query around it."""
+    runs = JobRun.objects.filter(copy=OuterRef(copy), kind=JobKind.VERIFY_INDEX, state=JobState.SUCCEEDED)
+    return runs.order_by("-ended_at", "-pk")
 
 
 def _state_of(

@@ -29,7 +29,12 @@ def for_answer(report: JobReport, *, waits: timedelta, jitter: float) -> Crowded
 
 def waiting_for_cluster(copies: Collection[int]) -> QuerySet[JobRun]:
     """Runs that wait for room in it, or for its answer: the one that has waited longest first. Those that follow a copy wait while they are somebody's."""
-    return _waiting(WAITS_FOR_CLUSTER).filter(copy__in=copies).order_by("pk")
+    return waiting_runs().filter(copy__in=copies).order_by("pk")
+
+
+def waiting_runs() -> QuerySet[JobRun]:
+    """Of all copies."""
+    return _waiting(WAITS_FOR_CLUSTER)
 
 
 def jobs_waiting_for_answer() -> int:

@@ -32,8 +32,8 @@ class PartitionSpec:
 
 @dataclass(frozen=True)
 class GlobalIndexSpec:
-    """Where the Global Index of a table lies: the table `table` of an HBase. `thrift`: `host:port` of a Thrift server of it; `quorum`: of its ZooKeeper, as its own
-    client takes it, and `znode` the place there; `staging_uri`: where HFiles are written, which its region servers read.
+    """Where the Global Index of a table lies: the table `table` of an HBase. `thrift`: `host:port` of a Thrift server of it; empty: its own client asks.
+    `quorum`: of its ZooKeeper, as its own client takes it, and `znode` the place there; `staging_uri`: where HFiles are written, which its region servers read.
     `requests_per_s`: what a job may ask for in a second; None: any."""
 
     thrift: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import reduce
 from typing import NamedTuple
@@ -20,16 +20,21 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.index.client import IndexClient, Region
-from ingestion.index.entries import FAMILY, MAX_ROW_BYTES, QUALIFIERS
+from ingestion.index.client import IndexClient, IndexTableMissing, NotAnIndex, Region
+from ingestion.index.entries import FAMILIES, FAMILY, MAX_ROW_BYTES, QUALIFIERS
 from ingestion.index.hfile.writer import HFileWriter
-from ingestion.index.thrift_client import FAMILIES
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups.key_map import goes_on_from
 from ingestion.spark.file_groups.record_locations import stored_file_id
-from ingestion.spark.global_index.administration import Administration, open_administration
-from ingestion.spark.global_index.following import milliseconds_of, note_built
-from ingestion.spark.global_index.staging import check_staging, remove_staged, staged_name, sweep_staging
+from ingestion.spark.global_index.following import BUILT, milliseconds_of, note_built
+from ingestion.spark.global_index.hbase_client.administration import Administration, open_administration
+from ingestion.spark.global_index.hbase_client.staging import (
+    LEFT_AFTER,
+    check_staging,
+    let_go,
+    staged_name,
+    sweep_staging,
+)
 from ingestion.spark.global_index.taken_back import rollbacks_on
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
@@ -56,6 +61,10 @@ class HFile(NamedTuple):
 
 class CommitsGone(LookupError):
     """What was committed during a building cannot be followed."""
+
+
+class BuiltMeanwhile(LookupError):
+    """Another job has built the index while this one has read the table: it is as good, and stays."""
 
 
 class RegionsChanged(LookupError):
@@ -88,8 +97,8 @@ def build(
     comes meanwhile is followed later, whether the reading has seen it or not, as its entries are the later ones. The permit is held while HBase takes the
     files, for seconds: nobody looks a key up in one table after he has followed the timeline in another.
 
-    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging and CommitsGone, where whatever index stood before is as it was, and RegionsChanged
-    and LoadedOtherwise, where the index counts for nothing.
+    Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable, UnfitStaging, BuiltMeanwhile and CommitsGone, where whatever index stood before is as it was, and
+    RegionsChanged and LoadedOtherwise, where the index counts for nothing.
     """
     completions, rollbacks = _completions(table), rollbacks_on(Timeline(table.uri))
     newest = max(completions.values(), default="")
@@ -97,22 +106,31 @@ def build(
     folder = f"{index.staging_uri.rstrip('/')}/{staged_name(index.table)}"
     with open_administration(spark, _settings_of(index)) as hbase:
         hbase.check_owner(index.table, table.uri)
+        stood = _building_of(client)
         check_staging(index.staging_uri, hbase)
-        sweep_staging(index.staging_uri, index.table, now=datetime.now(UTC))
+        sweep_staging(index.staging_uri, index.table, upto=datetime.now(UTC) - LEFT_AFTER)
         try:
             files = _write_hfiles(spark, table, folder, at_ms=milliseconds_of(newest)) if newest else []
             failpoint.reach("index.after_reading")
             with permit():
+                if _building_of(client) != stood:
+                    raise BuiltMeanwhile(f"The index of `{table.name}` was built by another job meanwhile.")
                 _check_goes_on(table, completions, rollbacks)
                 hbase.create(index.table, table.uri, FAMILIES, [file.first for file in files[1:]])
                 failpoint.reach("index.before_load")
                 _check_fit(client.regions(), files)
                 built = _load(hbase, index.table, folder, files)
                 failpoint.reach("index.after_load")
-                note_built(client, building, table.uri, completions)
+                note_built(client, building, table.uri, completions, built.entries)
         finally:
-            _remove(folder)
+            let_go(folder)  # HBase has moved the files; folders are left, and files where it was not loaded
     return built
+
+
+def _building_of(client: IndexClient) -> str | None:
+    with suppress(IndexTableMissing, NotAnIndex):
+        return client.state(BUILT).get(BUILT)
+    return None
 
 
 def _completions(table: TableSpec) -> dict[str, str]:
@@ -149,6 +167,8 @@ def drop(spark: SparkSession, table: TableSpec, index: GlobalIndexSpec) -> None:
     """Raises ForeignTable, HBaseJarsNotFound, IndexUnavailable."""
     with open_administration(spark, _settings_of(index)) as hbase:
         hbase.drop(index.table, table.uri)
+    # Nobody makes it any more, so nobody would remove later what was left.
+    sweep_staging(index.staging_uri, index.table, upto=datetime.now(UTC))
 
 
 def _load(hbase: Administration, name: str, folder: str, files: list[HFile]) -> Built:
@@ -247,9 +267,3 @@ def _first_of_each(batch: pa.RecordBatch, last: bytes) -> tuple[pa.RecordBatch, 
     rows = batch["row"]
     before = pa.concat_arrays([pa.array([last], rows.type), rows[:-1]])
     return batch.filter(pc.not_equal(rows, before)), rows[-1].as_py()
-
-
-def _remove(folder: str) -> None:
-    """HBase has moved the files; folders are left, and files where it was not loaded."""
-    filesystem, path = open_storage(folder)
-    remove_staged(filesystem, filesystem.get_file_info(path))

@@ -28,8 +28,14 @@ _OF = "of"
 """In the state of the index: the URI of its table. A copy of the lake, as in another installation, has the same commits."""
 _FOLLOWED, _BEGUN = "followed", "begun"
 """In the state of the index, before the building and the instant of a commit: all of its entries are there; or some may be, as it was not followed to its end."""
+_ENTRIES = "entries"
+"""In the state of the index, before the building: how many it has. Those that were removed since count too."""
 FOLLOWS_WITHIN_S = 600.0
 """A sixth of what a job has: it looks its keys up, and writes, after it has followed."""
+FOLLOWS_AT_LEAST_S = 60.0
+"""What takes no longer is followed, whatever building takes, which reads the whole table."""
+BUILDS_ENTRIES_PER_S = 20_000
+"""By HFiles, on two cores, without haste: a third of what was measured."""
 
 
 class NotFollowed(LookupError):
@@ -54,30 +60,35 @@ def follow(spark: SparkSession, table: TableSpec, client: IndexClient) -> None:
     known, begun = _noted(state, _FOLLOWED), _noted(state, _BEGUN)
     if known == completions and not begun:
         return
+    entries = _counted_in(state)
+    within_s = _follows_within_s(entries)
     if not goes_on_from(begun | known, completions):
-        _take_back(spark, table, timeline, client, begun | known)
+        _take_back(spark, table, timeline, client, begun | known, within_s)
     new = [commit for commit in commits if commit.instant not in known]
     written = [_written_by(timeline, commit, completions) for commit in new]
-    _check_requests(table, (keys.requests for keys in written))
+    _check_requests(table, (keys.requests for keys in written), within_s)
     gone = [_name(state, _FOLLOWED, instant) for instant in known.keys() - completions.keys()]
     gone += [_name(state, _BEGUN, instant) for instant in begun.keys() - {commit.instant for commit in new}]
     # One that is rolled back before it is followed to its end has to be taken back as well.
     client.note({_name(state, _BEGUN, commit.instant): commit.completed for commit in new}, forget=gone)
     for commit, keys in zip(new, written, strict=True):
-        _take(spark, table, client, commit, keys, newest=commits[-1])
+        _take(spark, table, client, commit, keys, newest=commits[-1], within_s=within_s)
         failpoint.reach("index.after_entries")
         # At once: a job that ends at its deadline leaves the rest to the next one, and not all.
-        followed = {_name(state, _FOLLOWED, commit.instant): commit.completed}
+        entries = None if entries is None else entries + keys.new_rows
+        followed = {_name(state, _FOLLOWED, commit.instant): commit.completed} | _count(state, entries)
         client.note(followed, forget=[_name(state, _BEGUN, commit.instant)])
     # What was noted meanwhile has the name of the former building, so it counts for nothing in the new one.
-    if client.state().get(BUILT) != state.get(BUILT):
+    if client.state(BUILT).get(BUILT) != state.get(BUILT):
         raise NotFollowed(f"The index of `{table.name}` was built anew while it followed.")
 
 
-def note_built(client: IndexClient, building: str, uri: str, completions: Mapping[str, str]) -> None:
+def note_built(client: IndexClient, building: str, uri: str, completions: Mapping[str, str], entries: int) -> None:
     """`completions`: of the commits that were there before the table was read for it."""
     state = {BUILT: building, _OF: uri}
-    client.note(state | {_name(state, _FOLLOWED, instant): at for instant, at in completions.items()})
+    client.note(
+        state | _count(state, entries) | {_name(state, _FOLLOWED, instant): at for instant, at in completions.items()}
+    )
 
 
 def _noted(state: Mapping[str, str], what: str) -> dict[str, str]:
@@ -96,7 +107,12 @@ def milliseconds_of(instant: str) -> int:
 
 
 def _take_back(
-    spark: SparkSession, table: TableSpec, timeline: Timeline, client: IndexClient, known: Mapping[str, str]
+    spark: SparkSession,
+    table: TableSpec,
+    timeline: Timeline,
+    client: IndexClient,
+    known: Mapping[str, str],
+    within_s: float,
 ) -> None:
     """Of commits that were rolled back: keys that they had moved or removed are where they were. Those that they had inserted keep an entry that leads to no row:
     it is removed when it is asked for. Raises NotFollowed."""
@@ -110,7 +126,7 @@ def _take_back(
         raise NotFollowed(
             f"The index of `{table.name}` has followed commits that are no longer on its timeline, or none that is."
         )
-    _put_newest(spark, table, client, undone.groups, commits[-1], since=undone.completed)
+    _put_newest(spark, table, client, undone.groups, commits[-1], since=undone.completed, within_s=within_s)
 
 
 def _written_by(timeline: Timeline, commit: CompletedFile, instants: Collection[str]) -> WrittenKeys:
@@ -121,16 +137,32 @@ def _written_by(timeline: Timeline, commit: CompletedFile, instants: Collection[
         raise NotFollowed(str(problem)) from problem
 
 
-def _check_requests(table: TableSpec, counts: Iterable[int]) -> None:
-    """Of more requests than can be sent within FOLLOWS_WITHIN_S a job might come to its end before one commit is followed, and the next job again: files are not held
-    to a rate. Raises NotFollowed."""
+def _count(state: Mapping[str, str], entries: int | None) -> dict[str, str]:
+    return {} if entries is None else {_name(state, _ENTRIES, ""): str(entries)}
+
+
+def _counted_in(state: Mapping[str, str]) -> int | None:
+    """None: it was built before entries were counted, or somebody else has written there."""
+    entries = state.get(_name(state, _ENTRIES, ""), "")
+    return int(entries) if entries.isdecimal() else None
+
+
+def _follows_within_s(entries: int | None) -> float:
+    """What takes longer than to build the index anew is not followed: HFiles go through no region server's memory, and wait for no rate."""
+    if entries is None:
+        return FOLLOWS_WITHIN_S
+    return min(FOLLOWS_WITHIN_S, max(FOLLOWS_AT_LEAST_S, entries / BUILDS_ENTRIES_PER_S))
+
+
+def _check_requests(table: TableSpec, counts: Iterable[int], within_s: float) -> None:
+    """Beyond FOLLOWS_WITHIN_S a job might also come to its end before one commit is followed, and the next job again. Raises NotFollowed."""
     if table.global_index is None:
         return
     # Of a job that may send nothing at the moment, what it was to send when it began.
     rate = at_work().requests_per_s(table.global_index) or table.global_index.requests_per_s
-    if rate and (requests := sum(counts)) > rate * FOLLOWS_WITHIN_S:
+    if rate and (requests := sum(counts)) > rate * within_s:
         raise NotFollowed(
-            f"To follow what was committed to `{table.name}` takes {requests:,} requests, at {rate:,.1f} a second more than {FOLLOWS_WITHIN_S / 60:.0f} minutes."
+            f"To follow what was committed to `{table.name}` takes {requests:,} requests, at {rate:,.1f} a second more than {within_s:,.0f} s."
         )
 
 
@@ -142,6 +174,7 @@ def _take(
     written: WrittenKeys,
     *,
     newest: CompletedFile,
+    within_s: float,
 ) -> None:
     at_ms = milliseconds_of(commit.completed)
     try:
@@ -150,7 +183,7 @@ def _take(
         for group, removed in written.removed():
             _remove(client, group, removed, at_ms=at_ms)
     except FileVersionGone:
-        _put_newest(spark, table, client, {write.group for write in written.writes}, newest)
+        _put_newest(spark, table, client, {write.group for write in written.writes}, newest, within_s=within_s)
     for group, keys in written.keys_replaced():
         _remove(client, group, keys, at_ms=at_ms)
 
@@ -173,13 +206,14 @@ def _put_newest(
     groups: Collection[FileGroup],
     newest: CompletedFile,
     *,
+    within_s: float,
     since: str = "",
 ) -> None:
     """Of groups whose version is not there any more all keys of the newest one, which are those of now. Those that are gone keep their entry, which does no harm.
     `since`: when the versions went, if not with a commit. Raises NotFollowed."""
     at_ms = milliseconds_of(max(newest.completed, since))
     files = newest_files_of(spark, table.uri, groups)
-    _check_requests(table, (rows_in(table.uri, file.group, file.path) for file in files))
+    _check_requests(table, (rows_in(table.uri, file.group, file.path) for file in files), within_s)
     for file in files:
         for keys in keys_in(table.uri, file.group, file.path):
             client.put(_entries(keys, file.group, newest.instant), at_ms=at_ms)

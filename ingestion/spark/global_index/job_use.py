@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from typing import NamedTuple, TypeVar
 
 from pyspark import Accumulator
@@ -16,6 +16,7 @@ from ingestion.index.client import IndexClient, IndexTableMissing, IndexUnavaila
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.report import IndexUse
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
+from ingestion.spark.global_index.hbase_client.jvm import RefusedByHBase
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -40,13 +41,18 @@ class TaskUse(NamedTuple):
 class JobUse:
     """Its clients are counted from the moment at which it is given them."""
 
-    def __init__(self, guidance: Guidance, check_deadline: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        guidance: Guidance,
+        check_deadline: Callable[[], None] = lambda: None,
+        phase: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
+    ) -> None:
         self._guidance, self._check_deadline = guidance, check_deadline
+        self.phase = phase
         self._clients: dict[int, tuple[IndexClient, int, int, float]] = {}
         self._tasks: list[TaskUse] = []
         self._held = ExitStack()
-        self.seconds_of_tasks = 0.0
-        """So long their driver waited for them."""
+        self._seconds_of_tasks = 0.0
         self.entries: int | None = None
         """Counted while the index was made."""
 
@@ -69,6 +75,15 @@ class JobUse:
         self._tasks.append(TaskUse(context.accumulator(0), context.accumulator(0)))
         return self._tasks[-1]
 
+    @contextmanager
+    def timed_tasks(self) -> Iterator[None]:
+        """For as long as the driver waits for tasks that ask."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds_of_tasks += time.monotonic() - began
+
     def hold(self, block: AbstractContextManager[T]) -> T:
         """Until the job ends."""
         return self._held.enter_context(block)
@@ -86,7 +101,7 @@ class JobUse:
             return None
         reads = sum(tasks.reads.value for tasks in self._tasks)
         writes = sum(tasks.writes.value for tasks in self._tasks)
-        seconds = self.seconds_of_tasks
+        seconds = self._seconds_of_tasks
         for client, reads_before, writes_before, seconds_before in self._clients.values():
             reads += client.reads - reads_before
             writes += client.writes - writes_before
@@ -104,19 +119,21 @@ def at_work() -> JobUse:
 
 
 @contextmanager
-def use_of_job(guidance: Guidance, check_deadline: Callable[[], None]) -> Iterator[JobUse]:
+def use_of_job(
+    guidance: Guidance, check_deadline: Callable[[], None], phase: Callable[[str], AbstractContextManager[None]]
+) -> Iterator[JobUse]:
     """Of the job that is the block."""
     global _at_work
-    before, _at_work = _at_work, JobUse(guidance, check_deadline)
+    before, _at_work = _at_work, JobUse(guidance, check_deadline, phase)
     try:
         yield _at_work
     finally:
-        _at_work.close()
-        _at_work = before
+        ended, _at_work = _at_work, before
+        ended.close()
 
 
 def _hosts_of(table: TableSpec) -> tuple[str, ...]:
-    """`host:port` of the region server of each region of the table; none where they were counted a moment ago, or HBase does not answer at once."""
+    """`host:port` of the region server of each region of the table; none where they were counted a moment ago, or HBase does not say at once."""
     # The client of HBase is loaded by tables that have such an index.
     from ingestion.spark.global_index.clients import open_client
 
@@ -127,7 +144,7 @@ def _hosts_of(table: TableSpec) -> tuple[str, ...]:
     try:
         with closing(open_client(table.global_index, patience_s=0.0, timeout_s=5.0)) as client:
             hosts = tuple(f"{region.host}:{region.port}" for region in client.regions())
-    except (IndexUnavailable, IndexTableMissing) as problem:
+    except (IndexUnavailable, IndexTableMissing, RefusedByHBase) as problem:
         logger.info("The servers of the index of `%s` are not counted now: %s", table.name, problem)
         return ()
     return hosts

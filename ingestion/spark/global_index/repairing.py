@@ -5,7 +5,7 @@ Only within the table's permit: nobody writes the table meanwhile, and what the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,10 +16,8 @@ from ingestion.index.entries import Entry
 from ingestion.spark.contract.spec import GlobalIndexSpec, TableSpec
 from ingestion.spark.file_groups.record_locations import stored_file_id
 from ingestion.spark.global_index.following import milliseconds_of
-from ingestion.spark.global_index.job_use import TaskUse, at_work
-from ingestion.spark.global_index.looking_up import rate_of_tasks
+from ingestion.spark.global_index.many_rows import answers_for, pieces_of
 from ingestion.spark.global_index.taken_back import completion_of, rollbacks_on
-from ingestion.spark.global_index.told_rate import open_task_client
 from ingestion.spark.tables.hudi import read_table
 from ingestion.spark.tables.timeline import Timeline
 
@@ -47,32 +45,23 @@ def put_right(client: IndexClient, places: Mapping[str, Entry | None], *, at_ms:
     client.delete([key for key, entry in places.items() if entry is None], at_ms=at_ms)
 
 
-def put_right_by_tasks(spark: SparkSession, spec: GlobalIndexSpec, wrong: DataFrame, *, at_ms: int) -> None:
-    """`wrong`: as `index_check.Repair` has it. Spark's tasks do it, each within its part of what the job may send."""
-    tasks, use = spark.sparkContext.defaultParallelism, at_work().use_of_tasks(spark)
-    with rate_of_tasks(spec, tasks) as rate_uri:
-        repaired = wrong.repartition(tasks, "key").mapInArrow(_repairer(spec, rate_uri, use, at_ms), "keys long")
-        repaired.agg({"keys": "sum"}).collect()
+def put_right_many(spark: SparkSession, spec: GlobalIndexSpec, wrong: DataFrame, *, at_ms: int) -> None:
+    """`wrong`: as `index_check.Repair` has it."""
 
-
-def _repairer(
-    spec: GlobalIndexSpec, rate_uri: str, use: TaskUse, at_ms: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """For `mapInArrow`: keys with their places -> how many there were."""
-
-    def repair(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client, keys = open_task_client(spec, rate_uri), 0
-        try:
-            for batch in batches:
-                rows = batch.to_pylist()
-                put_right(client, {row["key"]: _place_of(row) for row in rows}, at_ms=at_ms)
-                keys += len(rows)
-        finally:
-            use.add(client)
-            client.close()
+    def repair(client: IndexClient, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Keys with their places -> how many there were."""
+        keys = 0
+        for batch in batches:
+            rows = batch.to_pylist()
+            put_right(client, {row["key"]: _place_of(row) for row in rows}, at_ms=at_ms)
+            keys += len(rows)
         yield pa.RecordBatch.from_arrays([pa.array([keys], pa.int64())], ["keys"])
 
-    return repair
+    tasks = spark.sparkContext.defaultParallelism
+    rows = 0 if spec.thrift else wrong.count()
+    spread = wrong.repartition(pieces_of(spec, rows, tasks), "key")
+    with answers_for(spark, spec, spread, repair, "keys long", tasks=tasks) as repaired:
+        repaired.agg({"keys": "sum"}).collect()
 
 
 def _place_of(row: Mapping[str, str | None]) -> Entry | None:

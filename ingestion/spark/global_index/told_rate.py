@@ -10,10 +10,7 @@ from functools import partial
 from threading import Event, Thread
 
 from ingestion.domain.index_cluster.fresh_rate import EVERY_S, FreshRate, written_rate
-from ingestion.index.thrift_client import ThriftIndexClient
-from ingestion.spark.contract.spec import GlobalIndexSpec
-from ingestion.spark.global_index.clients import open_client
-from ingestion.spark.global_index.staging import staged_name
+from ingestion.spark.global_index.hbase_client.staging import let_go, staged_name
 from ingestion.spark.tables.timeline import open_storage
 
 logger = logging.getLogger(__name__)
@@ -24,11 +21,6 @@ def rate_told_at(uri: str) -> Callable[[], float]:
     """A task's side: requests a second now; 0: none, until it is known."""
     fresh = FreshRate(partial(_read, uri), time.monotonic)
     return lambda: fresh() or 0.0
-
-
-def open_task_client(spec: GlobalIndexSpec, rate_uri: str) -> ThriftIndexClient:
-    """`rate_uri`: where the task is told how fast it may ask; empty: as fast as HBase answers."""
-    return open_client(spec, rate=rate_told_at(rate_uri) if rate_uri else None)
 
 
 @contextmanager
@@ -44,7 +36,7 @@ def told_rate(folder: str, name: str, rate: Callable[[], float]) -> Iterator[str
     finally:
         done.set()
         thread.join()
-        _remove(uri)
+        let_go(uri)
 
 
 def _tell(uri: str, rate: Callable[[], float], done: Event) -> None:
@@ -62,15 +54,6 @@ def _write(uri: str, text: str) -> None:
     filesystem.create_dir(path.rpartition("/")[0])
     with filesystem.open_output_stream(path) as file:
         file.write(text.encode())
-
-
-def _remove(uri: str) -> None:
-    """What was asked is whole all the same."""
-    filesystem, path = open_storage(uri)
-    try:
-        filesystem.delete_file(path)
-    except OSError:
-        logger.warning("The file %s is left: nobody reads it any more", uri, exc_info=True)
 
 
 def _read(uri: str) -> str:

@@ -53,12 +53,13 @@ class FileWrite(NamedTuple):
 @dataclass(frozen=True)
 class WrittenKeys:
     """Of a commit of the table at `uri`. `writes`: those that put a key somewhere, or remove one. `replaced`: the newest versions, each with its group, of
-    groups whose place was taken: those that were not cleaned away by now."""
+    groups whose place was taken: those that were not cleaned away by now. `by_service`: each row was in the table before, in another file."""
 
     uri: str
     instant: str
     writes: tuple[FileWrite, ...]
     replaced: tuple[tuple[FileGroup, str], ...] = ()
+    by_service: bool = False
 
     @classmethod
     def of(cls, timeline: Timeline, file: CompletedFile, instants: Collection[str]) -> WrittenKeys:
@@ -66,12 +67,13 @@ class WrittenKeys:
         record = timeline.record(file)
         writes = (_file_write(partition, stat) for partition, stat in write_stats_of(record))
         written = tuple(write for write in writes if write.inserts or write.deletes)
+        by_service = record.get("operationType") in TABLE_SERVICES
         # What a table service has moved is all in its new files.
-        groups = {} if record.get("operationType") in TABLE_SERVICES else record.get("partitionToReplaceFileIds") or {}
+        groups = {} if by_service else record.get("partitionToReplaceFileIds") or {}
         replaced = (
             each for name, ids in groups.items() for each in _newest_versions(timeline.uri, name, ids, instants)
         )
-        return cls(timeline.uri, file.instant, written, tuple(replaced))
+        return cls(timeline.uri, file.instant, written, tuple(replaced), by_service)
 
     @property
     def requests(self) -> int:
@@ -81,6 +83,11 @@ class WrittenKeys:
             with suppress(FileVersionGone):
                 requests += 2 * rows_in(self.uri, group, path)
         return requests
+
+    @property
+    def new_rows(self) -> int:
+        """At most."""
+        return 0 if self.by_service else sum(write.inserts for write in self.writes)
 
     def keys_replaced(self) -> Iterator[tuple[FileGroup, list[str]]]:
         """In batches. They may be in other groups by now. What is cleaned away meanwhile is left out."""

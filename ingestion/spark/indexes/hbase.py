@@ -20,12 +20,12 @@ from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import MAX_NAMED_KEYS, BatchKeys
 from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import options_without_index
-from ingestion.spark.global_index.building import build
+from ingestion.spark.global_index.building import BuiltMeanwhile, build
 from ingestion.spark.global_index.clients import open_client
 from ingestion.spark.global_index.following import NotFollowed, follow
 from ingestion.spark.global_index.job_use import at_work
 from ingestion.spark.global_index.looking_up import groups_in, locate_batch, rows_of_groups
-from ingestion.spark.global_index.repairing import places_in_table, put_right, put_right_by_tasks, repair_time_ms
+from ingestion.spark.global_index.repairing import places_in_table, put_right, put_right_many, repair_time_ms
 from ingestion.spark.global_index.scanning import entries_of_index
 from ingestion.spark.indexes import Permit
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
@@ -69,13 +69,14 @@ class HBaseIndex:
             spec = _spec_of(table)
             client = open_client(spec, rate=_rate_of(spec), patience_s=PREPARES_WITHIN_S, timeout_s=PREPARES_WITHIN_S)
             at_work().watch(client)
-            with closing(client), suppress(NotFollowed, IndexTableMissing):
+            with closing(client), suppress(NotFollowed, IndexTableMissing), at_work().phase("index"):
                 follow(spark, table, client)
 
     def prepare_look_up(self, spark: SparkSession, table: TableSpec, permit: Permit) -> None:
         """Follows what was committed since, and where that cannot be builds the index: others write meanwhile."""
         if Timeline(table.uri).completed():
-            self._follow(spark, table, permit)
+            with at_work().phase("index"):
+                self._follow(spark, table, permit)
 
     def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
         """After a load all is new: the index is made at once."""
@@ -94,10 +95,14 @@ class HBaseIndex:
         return ""
 
     def rebuild(self, spark: SparkSession, table: TableSpec, permit: Permit = nullcontext) -> None:
-        at_work().entries = build(spark, table, _spec_of(table), client_of(table), permit).entries
+        try:
+            at_work().entries = build(spark, table, _spec_of(table), client_of(table), permit).entries
+        except BuiltMeanwhile as others:
+            logger.info("%s What this job has made of it is not used", others)
+            follow(spark, table, client_of(table))
 
     def repair(self, spark: SparkSession, table: TableSpec, wrong: DataFrame) -> None:
-        put_right_by_tasks(spark, _spec_of(table), wrong, at_ms=repair_time_ms(Timeline(table.uri)))
+        put_right_many(spark, _spec_of(table), wrong, at_ms=repair_time_ms(Timeline(table.uri)))
 
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         rows = read_table(spark, table)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
 
@@ -33,6 +34,7 @@ def run(job: Job) -> JobReport:
     unfinished = None if checkpoint is None else unfinished_snapshot(checkpoint.position)
     own_commits = job.own_commits(commits)
     if unfinished is None and own_commits:
+        _require_index(job)
         return reduce(JobReport.followed_by, map(job.report_of, own_commits))
     if commits and job.spec.replace:
         return _replace(job)
@@ -120,6 +122,12 @@ def _settled(job: Job, report: JobReport) -> JobReport:
         index.settle(job.spark, job.table, report.counts.applied)
     _let_go_of_chunks(job)
     return report
+
+
+def _require_index(job: Job) -> None:
+    """An attempt before has loaded all, and may have ended before its index was there."""
+    index: Index = INDEXES.get(job.table.index)()
+    index.prepare_look_up(job.spark, job.table, nullcontext)
 
 
 def _let_go_of_chunks(job: Job) -> None:

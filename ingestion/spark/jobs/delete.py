@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import DeleteSpec, TableSpec
 from ingestion.spark.file_groups import FileGroup, direct_write, record_locations
+from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.direct_write import PlacedRow
 from ingestion.spark.file_groups.stored_rows import FILE_ID, KEY, PARTITION, read_stored_rows
 from ingestion.spark.indexes import INDEXES, Index
@@ -53,15 +56,12 @@ def _find_and_delete(job: Job, timeline: Timeline) -> JobReport:
             return job.nothing_to_do_report()
         _delete_small(job, index, small, checkpoint)
         return write_path.report_of_commit(job)
-    doomed = _rows_to_delete(job, job.spec.delete).persist()
-    try:
+    with _rows_to_delete(job, job.spec.delete, index) as doomed:
         with job.phase("read"):
             rows = doomed.count()
         if not rows:
             return job.nothing_to_do_report()
         _delete(job, index, doomed, rows, checkpoint)
-    finally:
-        doomed.unpersist()
     return write_path.report_of_commit(job)
 
 
@@ -77,8 +77,10 @@ def _open_small_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> _Smal
     table, schema = job.table, hudi.stored_schema(job.spark, job.table)
     is_nested = any("<" in type_ for type_ in schema.types.values())
     keys = None if is_nested else _certain_keys(delete_spec, table, schema)
-    columns = small_batches.columns_to_write(job.spark, table, schema) if keys else None
-    if not keys or columns is None:
+    if not keys or len(keys) > small_batches.MAX_ROWS:
+        return None
+    columns = small_batches.columns_to_write(job.spark, table, schema)
+    if columns is None:
         return None
     with job.phase("read"):
         files = index.base_files(job.spark, table, keys, _partitions_of_keys(delete_spec, table))
@@ -88,7 +90,7 @@ def _open_small_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> _Smal
         corrected = index.correct(job.spark, table, {*keys}.difference(stored[KEY].to_pylist()))
         job.corrected_entries += corrected
         if corrected:
-            return None  # Spark asks no index
+            return None  # the index is asked again, by Spark
     groups = map(FileGroup, stored[PARTITION].to_pylist(), stored[FILE_ID].to_pylist())
     wanted = {f"{table.partition_column}={name}" for name in job.spec.partitions if table.partition_column}
     rows = [
@@ -100,8 +102,8 @@ def _open_small_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> _Smal
 
 
 def _certain_keys(delete_spec: DeleteSpec, table: TableSpec, schema: Schema) -> list[str] | None:
-    """As Hudi writes them; None where there are many or how it writes one is not certain."""
-    if not 0 < len(delete_spec.keys) <= small_batches.MAX_ROWS or not record_locations.has_certain_keys(table, schema):
+    """As Hudi writes them; None where how it writes one is not certain. Empty where rows are chosen otherwise."""
+    if not record_locations.has_certain_keys(table, schema):
         return None
     if any(len(values) != len(table.record_key) for values in delete_spec.keys):
         return None
@@ -133,18 +135,50 @@ def _run_mark(job: Job, rows: int) -> dict[str, Any]:
     return job.run_metadata(RowCounts(read=rows, applied=rows), facts, None, None)
 
 
-def _rows_to_delete(job: Job, delete_spec: DeleteSpec) -> DataFrame:
-    table = job.table
-    rows = hudi.read_table(job.spark, table)
-    if job.spec.partitions and table.partition_column:
-        rows = rows.where(F.col(table.partition_column).isin(*job.spec.partitions))
-    if delete_spec.share is not None:
-        return rows.where(
-            F.pmod(F.xxhash64("_hoodie_record_key"), F.lit(_HASH_BUCKETS)) < int(delete_spec.share * _HASH_BUCKETS)
-        )
-    keys = job.spark.createDataFrame(
+@contextmanager
+def _rows_to_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> Iterator[DataFrame]:
+    """Read once, however often the block uses them."""
+    with job.phase("read"):
+        share = delete_spec.share
+        rows = _rows_with_keys(job, delete_spec, index) if share is None else _share_of_rows(job, share).persist()
+    try:
+        yield _in_partitions(job, rows)
+    finally:
+        rows.unpersist()
+
+
+def _share_of_rows(job: Job, share: float) -> DataFrame:
+    bucket = F.pmod(F.xxhash64("_hoodie_record_key"), F.lit(_HASH_BUCKETS))
+    return _in_partitions(job, hudi.read_table(job.spark, job.table)).where(bucket < int(share * _HASH_BUCKETS))
+
+
+def _in_partitions(job: Job, rows: DataFrame) -> DataFrame:
+    column = job.table.partition_column
+    return rows.where(F.col(column).isin(*job.spec.partitions)) if job.spec.partitions and column else rows
+
+
+def _rows_with_keys(job: Job, delete_spec: DeleteSpec, index: Index) -> DataFrame:
+    """Persisted: where the index says that they are; of the whole table where how its keys are written is not certain."""
+    spark, table = job.spark, job.table
+    keys = spark.createDataFrame(
         [list(key) for key in delete_spec.keys], ", ".join(f"`{name}` string" for name in table.record_key)
     )
+    if _certain_keys(delete_spec, table, hudi.stored_schema(spark, table)) is None:
+        return _with_keys(hudi.read_table(spark, table), keys, table).persist()
+    values = {path.partition("=")[2] for path in _partitions_of_keys(delete_spec, table)}
+    batch = BatchKeys(keys, len(delete_spec.keys), values, table)
+    rows = _with_keys(index.stored_rows(spark, table, batch), keys, table).persist()
+    named = keys.select(record_locations.record_key(table).alias("key"))
+    without_row = named.join(rows.select(F.col("_hoodie_record_key").alias("key")), "key", "left_anti")
+    corrected = index.correct(spark, table, without_row)
+    if not corrected:
+        return rows
+    job.corrected_entries += corrected
+    rows.unpersist()
+    return _with_keys(index.stored_rows(spark, table, batch), keys, table).persist()
+
+
+def _with_keys(rows: DataFrame, keys: DataFrame, table: TableSpec) -> DataFrame:
     return rows.join(F.broadcast(keys), _key_condition(rows, keys, table), "left_semi")
 
 

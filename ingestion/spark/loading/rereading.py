@@ -89,7 +89,7 @@ def check_entries(job: Job, index: Index, new_keys: Collection[str] | DataFrame)
     if corrected:
         job.corrected_entries += corrected
         raise JudgeAgain(
-            f"The index of `{job.table.name}` had {corrected:,} keys in files that do not hold them, again and again while the batch was compared with the table. "
+            f"For {corrected:,} keys the index of `{job.table.name}` named files without them, again and again while the batch was compared with the table. "
             "Nothing was written. Rebuild the index."
         )
 

@@ -203,8 +203,7 @@ def commit_batch(
 def prepare_look_up(job: Job) -> None:
     """Before the permit, which a job without keys to look up takes at once."""
     index: Index = INDEXES.get(job.table.index)()
-    with job.phase("judge"):
-        index.prepare_look_up(job.spark, job.table, partial(hold_write_permit, job))
+    index.prepare_look_up(job.spark, job.table, partial(hold_write_permit, job))
 
 
 def _plan_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan, timeline: Timeline) -> CommitPlan:

@@ -142,6 +142,9 @@ class Migration(migrations.Migration):
                 ('digest', models.CharField(default='', editable=False, max_length=64)),
                 ('team', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='accounts.team')),
             ],
+            options={
+                'indexes': [models.Index(fields=['subject', '-at'], name='audit_of_subject'), models.Index(fields=['actor', '-at'], name='audit_by_actor'), models.Index(fields=['team', '-at'], name='audit_of_team'), models.Index(fields=['-at'], name='audit_newest'), models.Index(condition=models.Q(('number', None)), fields=['id'], name='audit_unchained')],
+            },
         ),
         migrations.CreateModel(
             name='Token',
@@ -205,25 +208,5 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='membership',
             constraint=models.UniqueConstraint(fields=('user', 'team'), name='one_role_a_team'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['subject', '-at'], name='audit_of_subject'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['actor', '-at'], name='audit_by_actor'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['team', '-at'], name='audit_of_team'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['-at'], name='audit_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(condition=models.Q(('number', None)), fields=['id'], name='audit_unchained'),
         ),
     ]

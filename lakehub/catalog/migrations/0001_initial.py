@@ -98,6 +98,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'indexes': [models.Index(condition=models.Q(('offboarded_at', None)), fields=['tier', 'name'], name='dataset_live_by_tier')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('tier__lte', 5)), name='tier_is_0_to_5'), models.CheckConstraint(condition=models.Q(('grain', lakehub.kernel.partitions.Grain['NONE']), models.Q(('partition_column', ''), _negated=True), _connector='OR'), name='grain_needs_partition_column')],
             },
         ),
         migrations.CreateModel(
@@ -120,6 +122,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-pk'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'building')), fields=('dataset',), name='one_rebuild_a_dataset')],
             },
         ),
         migrations.CreateModel(
@@ -138,6 +141,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'dataset copies',
                 'ordering': ['dataset__name', 'data_center__name'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('rebuild', None), ('removed_at', None)), fields=('dataset', 'data_center'), name='one_copy_a_data_center'), models.UniqueConstraint(condition=models.Q(('removed_at', None)), fields=('dataset', 'connection', 'object'), name='one_copy_a_monitored_table'), models.UniqueConstraint(condition=models.Q(('connection', None), ('removed_at', None), ('uri', '')), fields=('dataset',), name='one_copy_at_the_table_of_the_feed'), models.CheckConstraint(condition=models.Q(models.Q(('connection', None), ('object', '')), models.Q(('connection__isnull', False), ('uri', ''), models.Q(('object', ''), _negated=True)), _connector='OR'), name='copy_has_connection_with_object')],
             },
         ),
         migrations.CreateModel(
@@ -154,6 +158,9 @@ class Migration(migrations.Migration):
                 ('connection', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='feeds', to='catalog.connection')),
                 ('dataset', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='feed', to='catalog.dataset')),
             ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('connection__isnull', False), ('kind', 'connection')), models.Q(('connection__isnull', True), ('kind__in', ('changelog', 'pipeline'))), _connector='OR'), name='feed_of_kind_connection_has_one')],
+            },
         ),
         migrations.CreateModel(
             name='GracePeriod',
@@ -165,6 +172,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['began_at'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('ends_at__gt', models.F('began_at'))), name='grace_lasts_a_while')],
             },
         ),
         migrations.CreateModel(
@@ -176,6 +184,9 @@ class Migration(migrations.Migration):
                 ('downstream', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='upstream_edges', to='catalog.dataset')),
                 ('upstream', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='downstream_edges', to='catalog.dataset')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('upstream', 'downstream'), name='one_edge_a_pair'), models.CheckConstraint(condition=models.Q(('upstream', models.F('downstream')), _negated=True), name='no_edge_to_itself')],
+            },
         ),
         migrations.CreateModel(
             name='LineageTable',
@@ -188,6 +199,9 @@ class Migration(migrations.Migration):
                 ('connection', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='lineage_tables', to='catalog.connection')),
                 ('dataset', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='lineage_tables', to='catalog.dataset')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('namespace', 'name'), name='one_lineage_table_a_name')],
+            },
         ),
         migrations.CreateModel(
             name='LineageLink',
@@ -197,61 +211,8 @@ class Migration(migrations.Migration):
                 ('downstream', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='upstream_links', to='catalog.lineagetable')),
                 ('upstream', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='downstream_links', to='catalog.lineagetable')),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='dataset',
-            index=models.Index(condition=models.Q(('offboarded_at', None)), fields=['tier', 'name'], name='dataset_live_by_tier'),
-        ),
-        migrations.AddConstraint(
-            model_name='dataset',
-            constraint=models.CheckConstraint(condition=models.Q(('tier__lte', 5)), name='tier_is_0_to_5'),
-        ),
-        migrations.AddConstraint(
-            model_name='dataset',
-            constraint=models.CheckConstraint(condition=models.Q(('grain', lakehub.kernel.partitions.Grain['NONE']), models.Q(('partition_column', ''), _negated=True), _connector='OR'), name='grain_needs_partition_column'),
-        ),
-        migrations.AddConstraint(
-            model_name='datasetcopy',
-            constraint=models.UniqueConstraint(fields=('dataset', 'data_center'), condition=models.Q(('rebuild', None), ('removed_at', None)), name='one_copy_a_data_center'),
-        ),
-        migrations.AddConstraint(
-            model_name='rebuild',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'building')), fields=('dataset',), name='one_rebuild_a_dataset'),
-        ),
-        migrations.AddConstraint(
-            model_name='datasetcopy',
-            constraint=models.UniqueConstraint(fields=('dataset', 'connection', 'object'), condition=models.Q(('removed_at', None)), name='one_copy_a_monitored_table'),
-        ),
-        migrations.AddConstraint(
-            model_name='datasetcopy',
-            constraint=models.UniqueConstraint(condition=models.Q(('connection', None), ('removed_at', None), ('uri', '')), fields=('dataset',), name='one_copy_at_the_table_of_the_feed'),
-        ),
-        migrations.AddConstraint(
-            model_name='datasetcopy',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('connection', None), ('object', '')), models.Q(('connection__isnull', False), ('uri', ''), models.Q(('object', ''), _negated=True)), _connector='OR'), name='copy_has_connection_with_object'),
-        ),
-        migrations.AddConstraint(
-            model_name='feed',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('connection__isnull', False), ('kind', 'connection')), models.Q(('connection__isnull', True), ('kind__in', ('changelog', 'pipeline'))), _connector='OR'), name='feed_of_kind_connection_has_one'),
-        ),
-        migrations.AddConstraint(
-            model_name='graceperiod',
-            constraint=models.CheckConstraint(condition=models.Q(('ends_at__gt', models.F('began_at'))), name='grace_lasts_a_while'),
-        ),
-        migrations.AddConstraint(
-            model_name='lineageedge',
-            constraint=models.UniqueConstraint(fields=('upstream', 'downstream'), name='one_edge_a_pair'),
-        ),
-        migrations.AddConstraint(
-            model_name='lineageedge',
-            constraint=models.CheckConstraint(condition=models.Q(('upstream', models.F('downstream')), _negated=True), name='no_edge_to_itself'),
-        ),
-        migrations.AddConstraint(
-            model_name='lineagetable',
-            constraint=models.UniqueConstraint(fields=('namespace', 'name'), name='one_lineage_table_a_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='lineagelink',
-            constraint=models.UniqueConstraint(fields=('upstream', 'downstream'), name='one_lineage_link_a_pair'),
+            options={
+                'constraints': [models.UniqueConstraint(fields=('upstream', 'downstream'), name='one_lineage_link_a_pair')],
+            },
         ),
     ]

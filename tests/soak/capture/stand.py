@@ -20,8 +20,8 @@ from tests.soak.stand.instance import Instance, environment_of
 from tests.soak.stand.waiting import wait_until
 
 CHANGELOGS = ("segments", "kafka")
-BRIEF = {"LAKEHUB_WORKERS": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""Settings for a run so short that starting is most of it. The JVM compiles code once, quickly: to compile it well pays off later only."""
+BRIEF = {"LAKEHUB_WORKERS": "1"}
+"""Settings for a run so short that starting is most of it."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from random import Random
 
 from ingestion.spark.contract.spec import GlobalIndexSpec
 from ingestion.spark.session import close_session, open_session
+from tests import brief_jvms
 from tests.services.own_hbase import own_hbase
 from tests.soak.index.batches import Played, bootstrap, play, verify
 from tests.soak.index.faults import all_faults, deck
@@ -59,7 +60,7 @@ def main() -> int:
 
 @contextmanager
 def _stage(folder: Path, port: int, keys: int, random: Random) -> Iterator[Stage]:
-    os.environ.setdefault("LAKEHUB_SPARK_ENVIRONMENT", "JAVA_TOOL_OPTIONS")
+    brief_jvms.configure(os.environ)
     index = GlobalIndexSpec(
         f"127.0.0.1:{port}",
         f"127.0.0.1:{port + 1}",

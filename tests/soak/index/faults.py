@@ -15,7 +15,7 @@ STEPS = {
     "backfill": ("ingestion.inside_commit", "ingestion.after_commit"),
     "cluster": ("ingestion.before_write", "ingestion.inside_commit", "ingestion.after_commit"),
     "replace": ("ingestion.inside_commit", "ingestion.after_commit", "index.after_load"),
-    "rebuild_index": ("index.before_load",),
+    "rebuild_index": ("index.after_reading", "index.before_load"),
 }
 """By job, the steps at which it dies."""
 MOMENTS = ("incremental", "delete", "cluster", "incremental")

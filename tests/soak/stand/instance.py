@@ -16,6 +16,7 @@ from threading import Event, Thread
 from lakehub.processes.commands import process_commands
 from lakehub.processes.supervisor.process_tree import descendants
 from lakehub.setup.artifacts import PROJECT_ROOT
+from tests import brief_jvms
 from tests.polling import scaled
 
 MARK = "SOAK_INSTANCE"
@@ -138,6 +139,7 @@ def environment_of(home: Path, scratch: Path, bind: str, more: Mapping[str, str]
         "LAKEHUB_WEB_WORKERS": "1",
         "LAKEHUB_LOG_FORMAT": "json",
         "LAKEHUB_SPARK_MEMORY": "512m",
+        "JAVA_TOOL_OPTIONS": brief_jvms.options(),
         "TMPDIR": str(scratch),
         MARK: str(home),
         **more,

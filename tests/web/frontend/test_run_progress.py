@@ -13,6 +13,7 @@ from frontend.components.runs.progress import run_progress
 from ingestion.models import JobKind, JobRun, JobState
 from lakehub.catalog.models import Dataset
 from tests import factories as make
+from tests.architecture.imports import ROOT
 from tests.factories import MINUTE, NOW
 
 READING = {"phase": "read", "phase_s": 60.0, "rows_read": 1_000_000, "rows_total": 3_000_000}
@@ -94,3 +95,17 @@ def test_what_waits_says_for_what(flights: Dataset) -> None:
     copy = make.copy_of(flights, "dc1")
     queued = JobRun(copy=copy, kind=JobKind.BOOTSTRAP, state=JobState.QUEUED, progress=READING)
     assert run_progress(queued, now=NOW).sentence == "Queued: it starts as soon as a worker is free."
+    queued.error, queued.due_at = "waits for the index cluster: HBase does not answer.", NOW + 2 * MINUTE
+    sentence = "Queued again, next try in 2 min: waits for the index cluster: HBase does not answer."
+    assert run_progress(queued, now=NOW).sentence == sentence
+    assert run_progress(queued, now=NOW + 2 * MINUTE).sentence == "Queued: it starts as soon as a worker is free."
+
+
+def test_each_phase_of_a_job_has_words(running: JobRun) -> None:
+    sources = [file.read_text() for file in (ROOT / "ingestion/spark").rglob("*.py")]
+    phases = {name for source in sources for name in re.findall(r'\bphase\("(\w+)"\)', source)}
+    assert {"index", "read", "write"} <= phases
+    for phase in phases:
+        running.progress = {"phase": phase, "phase_s": 1.0}
+        running.progress_at = NOW
+        assert not run_progress(running, now=NOW).sentence.startswith("Working"), phase

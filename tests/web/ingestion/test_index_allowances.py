@@ -15,7 +15,7 @@ from ingestion.index_shares.clusters import note_benchmark
 from ingestion.index_shares.shares import recompute_all, set_fraction
 from ingestion.models import IndexAllowance, IndexCluster, IndexShare, JobKind, JobRun, JobState
 from ingestion.runs import leases, run_worker
-from ingestion.runs.index_use.allowances import Allowance, take
+from ingestion.runs.index_use.allowances import Allowance, allowance_of, take
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import RETRY_AFTER, Crowded
 from ingestion.spark.contract.progress import JobProgress
@@ -106,6 +106,25 @@ def test_a_fraction_that_grows_is_taken_as_far_as_others_have_given_back(flights
     smaller.renew()
     larger.renew()
     assert (smaller.parts, larger.parts, sum(counted())) == (WHOLE // 10, WHOLE * 9 // 10, WHOLE)
+
+
+def test_a_copy_that_is_followed_has_its_part_again_at_once_while_another_job_works(flights: DatasetCopy) -> None:
+    """The other job has half meanwhile, though nothing is sent between two batches; and all where none has come for as long as a lease."""
+    backfill, follow = job(flights), job(flights, JobKind.FOLLOW)
+    working = taken(backfill)
+    with allowance_of(follow, "host:1:b") as crowded:
+        assert isinstance(crowded, Crowded)
+    for _ in range(2):
+        working.renew()
+    for _ in range(3):
+        with allowance_of(follow, "host:1:b") as allowance:
+            assert isinstance(allowance, Allowance)
+            assert (allowance.parts, counted()) == (HALF, [HALF, HALF])
+        working.renew()
+        assert (working.parts, counted()) == (HALF, [HALF, 0])
+    lapse(follow)
+    working.renew()
+    assert (working.parts, counted()) == (WHOLE, [WHOLE])
 
 
 def test_a_dead_job_gives_its_part_back_when_its_lease_runs_out(flights: DatasetCopy) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from django.db import connection
 from ingestion.domain.index_cluster.fractions import WHOLE
 from ingestion.index_shares.clusters import add_cluster, change_address, note_benchmark
 from ingestion.index_shares.shares import recompute_all
-from ingestion.models import IndexCluster, IndexShare
+from ingestion.models import IndexCluster, IndexShare, JobKind
+from ingestion.runs.job_specs import job_spec_of
 from lakehub.accounts.models import AuditEntry
 from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import NOW
-from tests.index_jobs import ADDRESS, cluster, indexed
+from tests.index_jobs import ADDRESS, cluster, indexed, job
 
 pytestmark = pytest.mark.django_db
 SHOWN = "hbase://thrift:9090?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles"
@@ -156,3 +158,19 @@ def test_a_cluster_takes_in_the_datasets_that_were_there_before_it() -> None:
     flights = indexed("flights")
     cluster()
     assert IndexShare.objects.get(copy=flights).fraction == WHOLE
+
+
+def test_a_cluster_without_a_thrift_server_is_known_by_its_zookeeper_and_measured_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flights = indexed("flights")
+    monkeypatch.setenv("INDEX_URL", "hbase://?quorum=zk1,zk2&staging=hdfs://nn/hfiles")
+    command("add", "main", "--data-center", "dc1", "--url-from", "INDEX_URL")
+    with pytest.raises(CommandError, match="has no Thrift server, which the benchmark needs"):
+        command("benchmark", "main")
+    command("set-qps", "main", "6000")
+    assert "hbase://?quorum=zk1:2181,zk2:2181&staging=hdfs://nn/hfiles, 6,000 requests/s" in command("list")
+    spec, _ = job_spec_of(job(flights, JobKind.VERIFY_INDEX), staging="file:///staging", ahead=timedelta(0), now=NOW)
+    index = spec.table.global_index
+    assert index is not None
+    assert (index.thrift, index.quorum) == ("", "zk1:2181,zk2:2181")

@@ -87,7 +87,7 @@ def test_wrong_entries_that_a_batch_has_met_are_a_finding_until_all_keys_are_com
         commits.record_new_commits(copy, now=NOW)
     finding = Finding.objects.get(kind="index_wrong", cleared_at=None)
     assert finding.detail["message"].startswith(
-        "Commit 20261116050100000: the index had 1,200 keys of the batch in files"
+        "Commit 20261116050100000: for 1,200 keys of the batch the index named a file without the key"
     )
     look(copy)
     assert not Finding.objects.filter(kind="index_wrong", cleared_at=None).exists()

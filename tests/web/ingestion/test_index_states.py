@@ -16,6 +16,7 @@ from django.utils import timezone
 from ingestion.domain.index_cluster.fractions import WHOLE
 from ingestion.index_shares.shares import recompute_all
 from ingestion.index_shares.use import note_use
+from ingestion.lake.index_findings import note_corrected
 from ingestion.models import IndexShare, JobKind, JobRun, JobState
 from ingestion.runs.index_use.allowances import Allowance, take
 from ingestion.runs.source_use.source_limits import Crowded
@@ -103,7 +104,7 @@ def test_a_copy_in_a_cluster_shows_what_it_may_ask_and_has_asked(viewer: Client)
         "Cluster main, 1 region server",
         "Entries none: no row was loaded yet",
         "Allowed 6,000 requests/s",
-        "Last job none has looked a key up yet",
+        "Last job none has looked up a key yet",
         "Verified never",
     ):
         assert each in words
@@ -219,6 +220,7 @@ def test_prometheus_and_the_console_have_it(client: Client, admin_client: Client
     recompute_all()
     IndexShare.objects.filter(copy=copies[0]).update(
         fraction=WHOLE // 4,
+        fraction_by_hand=WHOLE // 8,
         requests=77,
         rows=9,
         used_requests=50,
@@ -231,6 +233,23 @@ def test_prometheus_and_the_console_have_it(client: Client, admin_client: Client
     assert f'lakehub_index_requests_total{{copy="{number}"}} 77.0' in shown
     assert f'lakehub_index_entries{{copy="{number}"}} 9.0' in shown
     assert "flights" not in shown
+    assert f'lakehub_index_wrong{{copy="{number}"}} 0.0' in shown
+    assert "lakehub_index_verified_timestamp_seconds{" not in shown
     console = admin_client.get("/console/ingestion/indexshare/").content.decode()
     assert ">1500<" in console
     assert ">25<" in console
+    assert ">25%<" in console
+    assert ">12.5%<" in console
+    run = index_jobs.job(copies[0], JobKind.VERIFY_INDEX, JobState.SUCCEEDED)
+    JobRun.objects.filter(pk=run.pk).update(ended_at=NOW)
+    note_corrected(copies[0], 2, "20261116090000000", now=NOW)
+    run = index_jobs.job(copies[1], state=JobState.QUEUED)
+    JobRun.objects.filter(pk=run.pk).update(error="waits for the index cluster: <b>refused</b>")
+    shown = client.get("/metrics").content.decode()
+    assert f'lakehub_index_wrong{{copy="{number}"}} 1.0' in shown
+    verified = re.search(rf'lakehub_index_verified_timestamp_seconds{{copy="{number}"}} (\S+)', shown)
+    assert verified is not None
+    assert float(verified[1]) == NOW.timestamp()
+    console = admin_client.get("/console/ingestion/indexshare/").content.decode()
+    assert console.count('alt="False"') == 1
+    assert "waits for the index cluster: &lt;b&gt;refused" in console

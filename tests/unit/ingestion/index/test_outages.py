@@ -13,6 +13,7 @@ AWAY = [
     ["java.io.IOException: ", f"{KEEPER}$ConnectionLossException: KeeperErrorCode = ConnectionLoss for /hbase"],
     [f"{HBASE}.MasterNotRunningException: "],
     [f"{HBASE}.exceptions.TimeoutIOException: ", "java.util.concurrent.TimeoutException: "],
+    [f"{HBASE}.TableNotEnabledException: orders"],
     [f"{HBASE}.DoNotRetryIOException: Zookeeper LIST could not be completed in 10000 ms"],
 ]
 REFUSED = [

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from ingestion.domain.index_cluster.request_pace import RequestPace
+from ingestion.index.client import IndexUnavailable
 from ingestion.index.entries import Entry
 from ingestion.index.thrift_client import IDLE_S, ThriftAddress, ThriftIndexClient
 from lakehub.setup.machine import scaled
@@ -95,3 +96,29 @@ def test_a_connection_that_was_not_used_for_long_is_opened_anew_and_is_none_that
     client.get(["a"])
     assert (len(server.connections), pace.steps_back) == (3, 1)
     client.close()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 500])
+def test_an_answer_whose_end_is_missing_is_none(server: ThriftServer, clock: Clock, cut: int) -> None:
+    """A key that has an entry and is not answered would be inserted once more."""
+    client = client_of(server, clock, CountedPace())
+    client.put(dict.fromkeys(KEYS[:1_000], HERE), at_ms=1)
+    assert len(client.get(KEYS[:1_000])) == 1_000
+    server.cut = cut
+    with pytest.raises(
+        IndexUnavailable, match=f"has answered {1_001 - cut:,} rows of a batch of 1,000, and not the last"
+    ):
+        client.get(KEYS[:1_000])
+
+
+def test_a_key_in_the_words_of_hbase_is_neither_shown_nor_taken_for_them(server: ThriftServer, clock: Clock) -> None:
+    """Regions are named by the key that they begin with."""
+    key = "NoSuchColumnFamilyException: ann@example.com"
+    server.says = f"org.apache.hadoop.hbase.NotServingRegionException: orders,{key},1.ab. is not online".encode()
+    server.busy = 1
+    assert client_of(server, clock, CountedPace()).get(["a"]) == {}
+    server.busy = 1_000
+    with pytest.raises(IndexUnavailable) as away:
+        client_of(server, clock, CountedPace()).get(["a"])
+    assert "NotServingRegionException. What waits" in str(away.value)
+    assert "ann@example.com" not in str(away.value)

@@ -15,7 +15,7 @@ import happybase  # noqa: F401 (makes the module Hbase_thrift from HBase's inter
 from thriftpy2.thrift import TProcessor
 from thriftpy2.transport import TTransportException
 
-from ingestion.index.entries import STATE_ROW
+from ingestion.index.entries import FAMILIES, STATE_ROW
 
 INTERFACE: Any = import_module("Hbase_thrift")
 PROTOCOLS: Any = import_module("thriftpy2.protocol")
@@ -27,10 +27,13 @@ BUSY = (
 
 @dataclass
 class ThriftServer:
-    """`busy`: of so many calls HBase says that a region is too busy. `rows`: that were asked for or written, also in vain."""
+    """`busy`: of so many calls HBase says what `says` is: that a region is too busy. `cut`: so many rows are missing at the end of an answer.
+    `rows`: that were asked for or written, also in vain."""
 
     port: int = 0
     busy: int = 0
+    says: bytes = BUSY
+    cut: int = 0
     rows: int = 0
     cells: dict[bytes, dict[bytes, bytes]] = field(default_factory=lambda: {STATE_ROW: {b"s:mark": b""}})
     connections: list[socket] = field(default_factory=list)
@@ -43,16 +46,20 @@ class ThriftServer:
 
     def getRowsWithColumns(self, table: bytes, rows: list[bytes], columns: list[bytes], attributes: Any) -> list[Any]:  # noqa: N802
         self._count(len(rows))
-        return [
+        answer = [
             INTERFACE.TRowResult(row, {column: INTERFACE.TCell(value, 1) for column, value in self.cells[row].items()})
             for row in rows
             if row in self.cells
         ]
+        return answer[: len(answer) - self.cut]
 
     def mutateRowsTs(self, table: bytes, batches: list[Any], timestamp: int, attributes: Any) -> None:  # noqa: N802
         self._count(len(batches))
         for batch in batches:
             self.cells[batch.row] = {mutation.column: mutation.value for mutation in batch.mutations}
+
+    def getColumnDescriptors(self, table: bytes) -> dict[bytes, Any]:  # noqa: N802
+        return {family + b":": INTERFACE.ColumnDescriptor(name=family + b":") for family in FAMILIES}
 
     def getTableRegions(self, table: bytes) -> list[Any]:  # noqa: N802
         return [INTERFACE.TRegionInfo(b"", b"", 1, b"region", 1, b"127.0.0.1", 16020)]
@@ -61,7 +68,7 @@ class ThriftServer:
         self.rows += rows
         if self.busy:
             self.busy -= 1
-            raise INTERFACE.IOError(BUSY)
+            raise INTERFACE.IOError(self.says)
 
 
 @contextmanager

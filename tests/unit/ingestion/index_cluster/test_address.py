@@ -19,9 +19,16 @@ def test_an_address_is_read_with_what_is_left_out() -> None:
     assert address.znode == "/hbase"
     assert address.hosts == ("thrift-1", "zk1", "::1", "nn")
     plain = read_address("hbase://h?quorum=zk&staging=file:///stage&znode=/hbase-2")
-    assert (plain.thrift.port, plain.znode, plain.hosts) == (9090, "/hbase-2", ("h", "zk"))
+    assert (plain.thrift, plain.znode, plain.hosts) == (HostPort("h", 9090), "/hbase-2", ("h", "zk"))
     azure = read_address("hbase://h?quorum=zk&staging=abfss://files@lake.example.org/stage")
     assert (azure.staging, azure.hosts) == ("abfss://files@lake.example.org/stage", ("h", "zk", "lake.example.org"))
+
+
+def test_one_without_a_thrift_server_has_hbases_own_client() -> None:
+    address = read_address("hbase://?quorum=zk&staging=hdfs://nn/hfiles")
+    assert (address.thrift, address.hosts) == (None, ("zk", "nn"))
+    assert str(address) == "hbase://?quorum=zk:2181&staging=hdfs://nn/hfiles"
+    assert read_address(str(address)) == address
 
 
 def test_it_is_shown_with_its_ports() -> None:
@@ -41,9 +48,12 @@ def test_it_is_shown_with_its_ports() -> None:
         ("hbase://u:hush#x@h?quorum=z&staging=hdfs:///f", "asks for none. Leave them out"),
         ("hbase://u:hush@h?quorum=z&staging=hdfs:///f", "asks for none. Leave them out"),
         ("hbase://h/x?quorum=z&staging=hdfs:///f", "has a path or a #"),
-        ("hbase://?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
+        ("hbase://:9090?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
         ("hbase://h:0?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
         ("hbase://h:99999?quorum=z&staging=hdfs:///f", "The host is not a host with a port"),
+        ("hbase://h?quorum=z&staging=file:///a%2520b", "without spaces, wildcards and escapes"),
+        ("hbase://h?quorum=z&staging=file:///a%20b", "without spaces, wildcards and escapes"),
+        ("hbase://h?quorum=z&staging=hdfs:///f*", "without spaces, wildcards and escapes"),
         ("hbase://h?quorum=z,,y&staging=hdfs:///f", "ZooKeeper 2 of `quorum` is not a host"),
         ("hbase://h?quorum=z:no&staging=hdfs:///f", "ZooKeeper 1 of `quorum` is not a host"),
         ("hbase://h", "lacks quorum and staging"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ingestion.domain.index_cluster.fresh_rate import HOLDS_S, FreshRate, read_rate, written_rate
 from ingestion.domain.index_cluster.guided_pace import GuidedPace
-from tests.unit.ingestion.index_cluster.test_request_pace import Clock
+from tests.unit.ingestion.index_cluster.test_request_pace import Clock, burst
 
 changes = st.lists(st.tuples(st.floats(1, 30), st.sampled_from([0.0, 1.0, 40.0, 900.0])), min_size=1, max_size=6)
 
@@ -36,7 +36,7 @@ def test_no_more_is_sent_than_the_rates_of_then_allow_and_one_burst(changes: lis
         sent.append((clock.at, granted))
     for (begin, rate), (end, _) in pairwise(begins):
         within = sum(granted for moment, granted in sent if begin + 1.001 < moment < end)
-        assert within <= rate * (end - begin) + max(1.0, rate) + 1, (begin, rate)
+        assert within <= rate * (end - begin) + burst(rate) + 1, (begin, rate)
 
 
 def test_it_waits_until_something_is_allowed_again_or_the_job_has_no_time_left() -> None:

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.index_cluster.request_pace import RECOVERY_PER_S, SLOWEST, RequestPace
+from ingestion.domain.index_cluster.request_pace import (
+    RECOVERY_PER_S,
+    SAVED_UP_S,
+    SLOWEST,
+    WORTH_A_CALL,
+    WORTH_WAITING_S,
+    RequestPace,
+)
 
 
 @dataclass
@@ -30,6 +37,11 @@ class Clock:
 def pace_at(rate: float) -> tuple[RequestPace, Clock]:
     clock = Clock()
     return RequestPace(rate, clock.now, clock.sleep), clock
+
+
+def burst(rate: float) -> float:
+    """What may be sent at one moment: what is saved up, and a call of a slow rate."""
+    return max(1.0, rate * SAVED_UP_S, min(WORTH_A_CALL, rate * WORTH_WAITING_S))
 
 
 def send(pace: RequestPace, count: int) -> None:
@@ -71,7 +83,7 @@ def test_over_any_window_no_more_is_sent_than_the_rates_allow_and_one_burst(
     for first, (begin, _) in enumerate(sent):
         for last in range(first, len(sent)):
             end = sent[last][0]
-            allowed = area(rates, begin, end) + max(1.0, *(each for _, each in rates))
+            allowed = area(rates, begin, end) + max(burst(each) for _, each in rates)
             assert sum(count for _, count in sent[first : last + 1]) <= allowed * (1 + 1e-9)
 
 
@@ -83,14 +95,21 @@ def area(rates: list[tuple[float, float]], begin: float, end: float) -> float:
 
 
 def test_a_batch_is_sent_in_pieces_of_a_quarter_of_a_second() -> None:
-    pace, clock = pace_at(100.0)
-    assert pace.take(1_000) == 25
+    pace, clock = pace_at(1_000.0)
+    assert pace.take(10_000) == 250
     assert clock.slept == pytest.approx(0.25)
     clock.at += 3_600
-    assert pace.take(1_000) == 25, "also where more is saved up"
-    send(pace, 1_075)
+    assert pace.take(10_000) == 250, "also where more is saved up"
+    send(pace, 10_250)
     assert clock.slept == pytest.approx(10.25)
     assert pace.take(0) == 0
+
+
+@pytest.mark.parametrize(("rate", "sent"), [(0.1, 1), (4.0, 4), (30.0, 30), (100.0, 50), (300.0, 75)])
+def test_a_slow_rate_sends_fewer_calls_and_not_smaller_ones(rate: float, sent: int) -> None:
+    pace, clock = pace_at(rate)
+    assert pace.take(10_000) == sent
+    assert clock.slept == pytest.approx(sent / rate, abs=0.01)
 
 
 def test_tasks_one_after_the_other_do_not_each_begin_with_a_burst() -> None:
@@ -100,13 +119,13 @@ def test_tasks_one_after_the_other_do_not_each_begin_with_a_burst() -> None:
     assert clock.slept == pytest.approx(5.0)
 
 
-def test_a_pause_is_caught_up_for_one_second_only() -> None:
+def test_a_pause_is_caught_up_for_half_a_second_only() -> None:
     pace, clock = pace_at(100.0)
     send(pace, 1)
     clock.at += 3_600
     before = clock.slept
     send(pace, 300)
-    assert clock.slept - before == pytest.approx(2.0)
+    assert clock.slept - before == pytest.approx(2.5)
 
 
 def test_less_than_one_request_a_second_is_waited_for() -> None:
@@ -128,8 +147,8 @@ def test_a_step_back_halves_the_rate_and_it_recovers_slowly() -> None:
     assert pace.present_rate == 1_000.0
     before = clock.slept
     send(pace, 5_000)
-    assert clock.slept - before == pytest.approx(4.63, abs=0.01), (
-        "its rate again, after a second saved up while it was slow"
+    assert clock.slept - before == pytest.approx(4.81, abs=0.01), (
+        "its rate again, after half a second saved up while it was slow"
     )
 
 

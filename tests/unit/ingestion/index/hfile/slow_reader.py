@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.unit.ingestion.index.hfile.slow_bloom import SlowBloom
 
-TRAILER_BYTES, HEADER_BYTES, BYTES_PER_CHECKSUM = 4096, 33, 16384
+TRAILER_BYTES, HEADER_BYTES, BYTES_PER_CHECKSUM = 4096, 33, 65536
 INLINE = {b"DATABLK*", b"IDXLEAF2", b"BLMFBLK2"}
 
 

@@ -167,6 +167,7 @@ def foreign_file(
     index = writer.write_block(blocks.ROOT_INDEX, [root_content(entries)])
     last = {b"hfile.LASTKEY": LAST_KEY} if entries else {}
     file_info = writer.write_block(blocks.FILE_INFO, [file_info_content({**last, **(info or {})})])
+    writer.flush()
     trailer = Trailer(file_info.offset, index.offset, 0, 0, len(entries), 0, 5, 1, 0, 0).content()
     compressed = trailer.replace(b"CellComparatorImpl\x60\x02", b"CellComparatorImpl\x60" + bytes([compression]))
     if is_encrypted:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ingestion.index.hfile import blocks
 from ingestion.index.hfile import cells as cell_module
 from ingestion.index.hfile.writer import BlockSizes, HFileWriter
 from tests.unit.ingestion.index.hfile.written_files import QUALIFIERS, columns, index_rows, writer, written
@@ -147,7 +148,11 @@ def _full_disk(_: bytes) -> int:
     ("write", "message"),
     [(_full_disk, "no space"), (lambda data: len(data) - 1, "took .* of .* bytes; open it buffered")],
 )
-def test_after_an_error_of_the_output_nothing_more(write: Callable[[bytes], int], message: str) -> None:
+def test_after_an_error_of_the_output_nothing_more(
+    monkeypatch: pytest.MonkeyPatch, write: Callable[[bytes], int], message: str
+) -> None:
+    monkeypatch.setattr(blocks, "_BUFFERED_BYTES", 1)
+
     class Failing(io.BytesIO):
         def write(self, data: Any, /) -> int:
             return write(data)
@@ -160,6 +165,12 @@ def test_after_an_error_of_the_output_nothing_more(write: Callable[[bytes], int]
         hfile.append(keys[5:], [column[5:] for column in values])
     with pytest.raises(ValueError, match="An earlier error left the file in parts"):
         hfile.close()
+    small = writer(Failing())
+    small.append(keys, values)
+    with pytest.raises(OSError, match=message):
+        small.close()
+    with pytest.raises(ValueError, match="An earlier error left the file in parts"):
+        small.close()
 
 
 def test_a_closed_file_takes_nothing_more() -> None:

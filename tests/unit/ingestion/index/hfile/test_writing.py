@@ -185,6 +185,27 @@ def test_arrow_s_files_are_written_to() -> None:
     assert out.getvalue().to_pybytes() == written(index_rows(3))
 
 
+def test_small_blocks_are_handed_over_many_at_once() -> None:
+    """To hand over each of 16 KiB would cost as much as to make it."""
+    rows = {b"%08d" % n: (b"%050d" % n, b"", b"%090d" % n) for n in range(16_000)}
+    written_sizes: list[int] = []
+
+    class Counted(io.BytesIO):
+        def write(self, data: bytes, /) -> int:  # type: ignore[override]
+            written_sizes.append(len(data))
+            return super().write(data)
+
+    out = Counted()
+    hfile = writer(out, sizes=BlockSizes())
+    hfile.append(*columns(rows))
+    hfile.close()
+    assert min(written_sizes[:-1]) >= 2**20
+    assert len(written_sizes) == 4
+    slow = SlowHFile(out.getvalue())
+    assert slow.cells == cells(rows)
+    assert {16 * 1024 <= len(block.data) < 17 * 1024 for block in slow.data_blocks[:-1]} == {True}
+
+
 def test_of_a_large_batch_only_some_cells_are_made_at_once() -> None:
     rows = {n.to_bytes(2, "big"): (b"%05d" % n * 2_000, b"", b"x" * n) for n in range(4_000)}
     keys, values = columns(rows)

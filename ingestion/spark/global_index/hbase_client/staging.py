@@ -15,7 +15,7 @@ from uuid import uuid4
 from pyarrow import fs
 
 from ingestion.domain.index_cluster.staging import staging_problem
-from ingestion.spark.global_index.administration import Administration, RegionServer
+from ingestion.spark.global_index.hbase_client.administration import Administration, RegionServer
 from ingestion.spark.tables.timeline import open_storage
 
 _TIMEOUT_S = 5.0
@@ -44,14 +44,23 @@ def staged_name(index_table: str, suffix: str = "") -> str:
     return f"{index_table}-{uuid4().hex}{suffix}"
 
 
-def sweep_staging(staging_uri: str, index_table: str, *, now: datetime) -> None:
-    """Removes what jobs of the index that died have left there: whatever has such a name and is older than LEFT_AFTER."""
+def sweep_staging(staging_uri: str, index_table: str, *, upto: datetime) -> None:
+    """Removes what jobs of the index that died have left there: whatever has such a name and was written before `upto`."""
     filesystem, path = open_storage(staging_uri)
     is_ours = re.compile(rf"{re.escape(index_table)}-[0-9a-f]{{32}}(\.\w+)?").fullmatch
     for info in filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True)):
-        if is_ours(info.base_name) and info.mtime is not None and info.mtime < now - LEFT_AFTER:
+        if is_ours(info.base_name) and _written_before(filesystem, info, upto):
             with suppress(FileNotFoundError):  # another job sweeps as well
                 remove_staged(filesystem, info)
+
+
+def _written_before(filesystem: fs.FileSystem, info: fs.FileInfo, upto: datetime) -> bool:
+    """An object store says of a folder not when, so its files are asked."""
+    if info.mtime is not None:
+        return bool(info.mtime < upto)
+    files = filesystem.get_file_info(fs.FileSelector(info.path, recursive=True))
+    written = [file.mtime for file in files if file.mtime is not None]
+    return bool(written) and max(written) < upto
 
 
 def remove_staged(filesystem: fs.FileSystem, info: fs.FileInfo) -> None:
@@ -59,6 +68,15 @@ def remove_staged(filesystem: fs.FileSystem, info: fs.FileInfo) -> None:
         filesystem.delete_dir(info.path)
     elif info.type == fs.FileType.File:
         filesystem.delete_file(info.path)
+
+
+def let_go(uri: str) -> None:
+    """A file or a folder whose work is done, which stands whether it can be removed or not. It may be gone."""
+    filesystem, path = open_storage(uri)
+    try:
+        remove_staged(filesystem, filesystem.get_file_info(path))
+    except OSError:
+        logger.warning("%s is left: nobody reads it any more", uri, exc_info=True)
 
 
 def root_uri_of(servers: Sequence[RegionServer]) -> str:
