@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.sql_text import UnreadableSql, parse_statements
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.sql_text import UnreadableSql, parse_statements
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -19,10 +20,6 @@ QUERY_PARAMETERS = ("start", "end", "partition")
 """The parameters that a query may use: the tested partition as two times and as its name."""
 _DIALECTS = ("duckdb", "spark", "mysql")
 """The first that understands the text; they differ in how names are quoted."""
-
-
-class BadQuery(ValueError):
-    """A query that is not run; says why, and what would do."""
 
 
 @dataclass(frozen=True)

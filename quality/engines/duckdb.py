@@ -10,9 +10,9 @@ import duckdb
 
 from lakehub.catalog.metadata.damaged_files import explain_damage
 from lakehub.catalog.metadata.tables import Files, HudiCopy, StoredTable
+from lakehub.user_sql import BadQuery
 from quality.domain.language.measures import LAST_COMMIT, ROWS, Answer, Measure
 from quality.domain.language.values import Failed, error, no_data
-from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
 from quality.engines.backends.duckdb_files import (
     TABLE_FUNCTIONS,

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehub.catalog.metadata.tables import HudiCopy, StoredTable
+from lakehub.user_sql import BadQuery
 from quality.domain.language.measures import LAST_COMMIT, Answer, Measure
 from quality.domain.language.values import Failed, error
-from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
 from quality.engines.backends.spark_sql import measure_frame, run_user_query
 from quality.engines.endpoints.spark import open_endpoint

@@ -10,9 +10,10 @@ from sqlalchemy.exc import DataError
 from sqlglot import exp
 
 from lakehub.catalog.metadata.tables import SqlTable, StoredTable
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import CALLS_BY_DOT, parameters_used
 from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.values import Failed, error
-from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
 from quality.engines.backends import database_dialects
 from quality.engines.backends.database_connection import open_connection
@@ -29,7 +30,6 @@ from quality.engines.sql.measure_sql import RowSelection, Statement
 from quality.engines.sql.partition_filter import partition_where
 from quality.engines.sql.scan_reader import ReadableTable, ScanReader
 from quality.engines.user_sql import user_queries
-from quality.engines.user_sql.checked_select import CALLS_BY_DOT, parameters_used
 from quality.engines.user_sql.child_process import UNFIT_VALUE_MESSAGE
 from quality.engines.user_sql.own_functions import own_function_refusal, possible_row_calls
 from quality.engines.user_sql.rendered_sql import join_ctes, rename_tables, render_sql, split_ctes

@@ -15,9 +15,10 @@ from lakehub.accounts.models import SLUG, Team, User
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
+from lakehub.user_sql import BadQuery
 from quality.domain.generation.business_metrics import BadShare, parse_share
 from quality.domain.language import THIS
-from quality.domain.user_sql import BadQuery, parsed_query
+from quality.domain.user_sql import parsed_query
 from quality.generation.query_rights import check_may_read
 from quality.generation.rules import regenerate
 from quality.models import Metric

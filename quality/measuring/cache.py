@@ -19,12 +19,13 @@ from django.conf import settings
 
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.error_isolation import log_and_continue
+from lakehub.user_sql import BadQuery
 from quality.domain.language import formula
 from quality.domain.language.measures import Answer
 from quality.domain.language.name_resolution import MAX_GROUPS
 from quality.domain.language.values import Failed
 from quality.domain.measurement_codec import from_json, to_json
-from quality.domain.user_sql import BadQuery, parsed_query
+from quality.domain.user_sql import parsed_query
 from quality.engines import ENGINES, engine_for
 from quality.engines.scans.parts import CannotRead, EachPartition, Part, WholeTable
 from quality.measuring.requests import AnyRequest, MeasuredAnswer, MeasureRequest, Source

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import check_select
 from quality.domain.language.measures import Measure
-from quality.domain.user_sql import BadQuery
+from quality.domain.user_sql import QUERY_PARAMETERS
 from quality.engines.sql.portable_patterns import JAVA, PCRE, POSTGRESQL, RE2, NotPortable, RegexFlavour, write_pattern
 from quality.engines.user_sql.checked_patterns import check_patterns
-from quality.engines.user_sql.checked_select import check_select
 from quality.engines.user_sql.user_queries import checked_statement
 
 BOMB = "a*a*a*a*a*a*b"
@@ -24,7 +25,8 @@ USES = (
 
 
 def _check(condition: str, dialect: str) -> None:
-    check_patterns(check_select(f"SELECT count(*) FROM this WHERE {condition}", dialect, ["this"]), dialect)
+    sql = f"SELECT count(*) FROM this WHERE {condition}"
+    check_patterns(check_select(sql, dialect, ["this"], QUERY_PARAMETERS), dialect)
 
 
 @pytest.mark.parametrize("use", USES)

@@ -9,9 +9,10 @@ from contextlib import suppress
 import pytest
 from sqlglot import exp
 
-from quality.domain.user_sql import BadQuery
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import check_select, check_tree
+from quality.domain.user_sql import QUERY_PARAMETERS
 from quality.engines.backends.database_dialects import escape_persons_sql
-from quality.engines.user_sql.checked_select import check_select, check_tree
 from quality.engines.user_sql.rendered_sql import rename_tables, render_sql, split_ctes
 from tests.contracts.engine_answers import ESCAPES
 from tests.contracts.user_sql.readers import tables_by_parser
@@ -40,7 +41,10 @@ def test_it_is_written_anew_without_what_hides_in_comments() -> None:
 
 def test_parameters_are_written_as_the_engine_binds_them() -> None:
     tree = check_select(
-        "SELECT count(*) FROM this WHERE t >= :start AND a = ':end' AND p = :partition", "duckdb", {"this"}
+        "SELECT count(*) FROM this WHERE t >= :start AND a = ':end' AND p = :partition",
+        "duckdb",
+        {"this"},
+        QUERY_PARAMETERS,
     )
     text = render_sql(tree, "mysql", lambda name: f":{name}", lambda rest: rest.replace(":", r"\:"))
     assert text == r"SELECT COUNT(*) FROM this WHERE t >= :start AND a = '\:end' AND p = :partition"
@@ -112,7 +116,7 @@ def test_what_a_dialect_cannot_say_is_refused_and_not_left_out() -> None:
 
 @pytest.mark.parametrize("text", ["'100%(' || a", "'%(start)s'", '"%(start)s"'])
 def test_what_a_driver_would_take_for_a_parameter_is_refused(text: str) -> None:
-    tree = check_select(f"SELECT count({text}) FROM this WHERE a > :start", "sqlite", ["this"])
+    tree = check_select(f"SELECT count({text}) FROM this WHERE a > :start", "sqlite", ["this"], ["start"])
     with pytest.raises(BadQuery, match="which the driver takes for a parameter"):
         render_sql(tree, "sqlite", lambda name: f":{name}", escape_persons_sql)
 

@@ -18,10 +18,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlglot import exp
 
-from quality.domain.user_sql import BadQuery
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.allowed_functions import PARSED_FUNCTIONS, UNPARSED_FUNCTIONS
+from lakehub.user_sql.checked_select import ALLOWED_SYNTAX, check_select, cte_names, table_names
+from quality.domain.user_sql import QUERY_PARAMETERS
 from quality.engines.backends.database_dialects import escape_persons_sql
-from quality.engines.user_sql.allowed_functions import PARSED_FUNCTIONS, UNPARSED_FUNCTIONS
-from quality.engines.user_sql.checked_select import ALLOWED_SYNTAX, check_select, cte_names, table_names
 from quality.engines.user_sql.rendered_sql import render_sql
 from tests.contracts.user_sql.hostile_texts import DIALECTS, PLAIN, TABLES, function_calls, hostile_text
 from tests.contracts.user_sql.readers import DuckDbReader, SqliteReader, tables_by_parser
@@ -37,7 +38,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 def rendered(sql: str, dialect: str) -> tuple[exp.Query, str] | None:
     try:
-        tree = check_select(sql, dialect, TABLES)
+        tree = check_select(sql, dialect, TABLES, QUERY_PARAMETERS)
         return tree, render_sql(tree, dialect, lambda name: f":{name}")
     except BadQuery:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from quality.domain.sql_text.row_names import HasColumn, RowNames
+from lakehub.user_sql.sql_text.row_names import HasColumn, RowNames
 
 _PARSED_NAMES = """
 Abs Acos Acosh AddMonths And AnyValue ApproxDistinct ApproxPercentileAccumulate ApproxPercentileCombine

@@ -19,7 +19,7 @@ from incidents.domain.gate.sql_names import UnsupportedSql, named_tables
 from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.interval import EVERYTHING, Interval, union
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.sql_text import MAX_LENGTH, PARSER_ERRORS, UnreadableSql, parse_statements
+from lakehub.user_sql.sql_text import MAX_LENGTH, PARSER_ERRORS, UnreadableSql, parse_statements
 
 MAX_SQL_LENGTH = MAX_LENGTH
 MAX_TABLES = 50

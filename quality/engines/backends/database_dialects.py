@@ -14,7 +14,7 @@ from sqlalchemy.dialects import mysql
 
 from lakehub.kernel.partitions import Grain, offset_changes
 from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm
-from quality.domain.user_sql import BadQuery
+from lakehub.user_sql import BadQuery
 from quality.engines.scans.column_types import ColumnType
 from quality.engines.sql.measure_sql import SqlDialect
 from quality.engines.sql.numeric_bins import bin_of

@@ -18,10 +18,11 @@ from pyspark.sql.functions import col, expr, lit
 
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import parameters_used
 from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed, error
-from quality.domain.user_sql import BadQuery
 from quality.engines.backends.spark_deadline import job_deadline
 from quality.engines.scans.column_types import ColumnType
 from quality.engines.scans.parts import OnePartition
@@ -32,7 +33,6 @@ from quality.engines.sql.partition_filter import PartitionValue, partition_compa
 from quality.engines.sql.portable_patterns import JAVA
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, Row, ScanReader
 from quality.engines.user_sql import user_queries
-from quality.engines.user_sql.checked_select import parameters_used
 from quality.engines.user_sql.rendered_sql import rename_tables, render_sql
 
 

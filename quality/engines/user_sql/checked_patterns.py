@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from quality.domain.user_sql import BadQuery
+from lakehub.user_sql import BadQuery
 from quality.engines.scans.pattern_effort import check_effort
 from quality.engines.scans.pattern_tree import TooMuchEffort
 

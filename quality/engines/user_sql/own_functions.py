@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sqlglot import exp
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.sql_text.row_names import RowNames
-from quality.domain.user_sql import BadQuery
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.sql_text.row_names import RowNames
 
 _CALLED_NAME = re.compile(r"(\w+)[\"`]?\s*\(")
 """In whatever quotes, and in texts too: more than is called, and nothing less. What is allowed is called by a plain word."""

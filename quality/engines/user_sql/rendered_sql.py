@@ -8,9 +8,16 @@ from uuid import uuid4
 
 from sqlglot import exp
 
-from quality.domain.sql_text import UnreadableSql, parse_statements, write_statement
-from quality.domain.user_sql import BadQuery
-from quality.engines.user_sql.checked_select import check_tree, cte_names, parameter_name, parameters_in, table_names
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import (
+    check_tree,
+    cte_names,
+    parameter_name,
+    parameters_in,
+    parameters_used,
+    table_names,
+)
+from lakehub.user_sql.sql_text import UnreadableSql, parse_statements, write_statement
 
 _ROUNDS = 3
 """A text is often printed in a form of the dialect's own first (a cast, a function's usual name), which then stays."""
@@ -57,7 +64,7 @@ def _stable_text(tree: exp.Expr, dialect: str) -> tuple[str, exp.Query]:
             return text, again
         if table_names(again) != reads or cte_names(again) != defines:
             break
-        check_tree(again, dialect, reads.difference(defines))
+        check_tree(again, dialect, reads.difference(defines), parameters_used(tree))
         tree = again
     raise BadQuery(
         f"The query cannot be written in the SQL of {dialect} without a change of what it says: write it more plainly."

@@ -14,13 +14,14 @@ from datetime import datetime
 from sqlglot import exp
 
 from lakehub.catalog.metadata.tables import StoredTable
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import check_select, parameters_used
 from quality.domain.language.measures import Answer, Measure, Scalar
 from quality.domain.language.values import Failed, error
-from quality.domain.user_sql import QUERY_PARAMETERS, BadQuery, parsed_query
+from quality.domain.user_sql import QUERY_PARAMETERS, parsed_query
 from quality.engines.scans.parts import EachPartition
 from quality.engines.scans.scan import Limits, Scan
 from quality.engines.user_sql.checked_patterns import check_patterns
-from quality.engines.user_sql.checked_select import check_select, parameters_used
 from quality.engines.user_sql.child_process import check_single_number, encode_value
 from quality.engines.user_sql.confinement import limits_of_child, run_confined
 from quality.engines.user_sql.rendered_sql import render_sql
@@ -37,7 +38,7 @@ class FileTable:
 
 def checked_statement(measure: Measure, dialect: str, tables: Sequence[str]) -> exp.Query:
     """Raises BadQuery, also where a parameter is used that the partition does not have."""
-    statement = check_select(str(measure.values[0]), dialect, tables)
+    statement = check_select(str(measure.values[0]), dialect, tables, QUERY_PARAMETERS)
     check_patterns(statement, dialect)
     given = bound_parameters(measure)
     for name in sorted(parameters_used(statement)):

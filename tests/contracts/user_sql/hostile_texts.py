@@ -14,8 +14,8 @@ from random import Random
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from quality.domain.sql_text import PARSER_ERRORS
-from quality.engines.user_sql.allowed_functions import PARSED_FUNCTIONS
+from lakehub.user_sql.allowed_functions import PARSED_FUNCTIONS
+from lakehub.user_sql.sql_text import PARSER_ERRORS
 
 DIALECTS = ("duckdb", "postgres", "mysql", "sqlite", "spark", "trino", "hive", "snowflake", "bigquery")
 TABLES = ("this", "weather")

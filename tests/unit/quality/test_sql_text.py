@@ -14,7 +14,9 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 
 from incidents.domain.gate.sql_reads import DIALECTS, UnsupportedSql, parse_query
-from quality.domain.sql_text import (
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import check_select
+from lakehub.user_sql.sql_text import (
     MAX_LENGTH,
     MAX_NESTING,
     MAX_TOKENS,
@@ -22,8 +24,7 @@ from quality.domain.sql_text import (
     parse_statements,
     write_statement,
 )
-from quality.domain.user_sql import BadQuery, parsed_query
-from quality.engines.user_sql.checked_select import check_select
+from quality.domain.user_sql import parsed_query
 from tests.fuzz_seed import REPEAT, SEED
 from tests.rounds import is_everyday, rounds
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from lakehub.user_sql import BadQuery
 from quality.domain.language.function_support.arguments import (
     BadArguments,
     check_argument_count,
@@ -16,7 +17,7 @@ from quality.domain.language.function_support.arguments import (
 from quality.domain.language.measures import ROWS, Answer, Ask, Measure
 from quality.domain.language.tree.nodes import Argument
 from quality.domain.language.values import EvaluationContext, Known, Value, error, no_data
-from quality.domain.user_sql import BadQuery, parsed_query
+from quality.domain.user_sql import parsed_query
 from quality.domain.value_types import ValueType
 
 

@@ -12,22 +12,22 @@ from functools import lru_cache
 from sqlglot import exp
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.sql_text import UnreadableSql, parse_statements
-from quality.domain.user_sql import QUERY_PARAMETERS, BadQuery
-from quality.engines.user_sql.allowed_functions import PARSED_FUNCTIONS, UNPARSED_FUNCTIONS
-from quality.engines.user_sql.allowed_words import check_words
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.allowed_functions import PARSED_FUNCTIONS, UNPARSED_FUNCTIONS
+from lakehub.user_sql.allowed_words import check_words
+from lakehub.user_sql.sql_text import UnreadableSql, parse_statements
 
 THIS = "this"
 
 
-def check_select(sql: str, dialect: str, tables: Collection[str]) -> exp.Query:
-    """The statement as a tree; `tables` are the names that it may read. Raises BadQuery."""
+def check_select(sql: str, dialect: str, tables: Collection[str], parameters: Collection[str] = ()) -> exp.Query:
+    """The statement as a tree; `tables` are the names that it may read, `parameters` those that it may use. Raises BadQuery."""
     statement = _single_select(sql, dialect)
-    check_tree(statement, dialect, tables)
+    check_tree(statement, dialect, tables, parameters)
     return statement
 
 
-def check_tree(statement: exp.Query, dialect: str, tables: Collection[str]) -> None:
+def check_tree(statement: exp.Query, dialect: str, tables: Collection[str], parameters: Collection[str] = ()) -> None:
     """Raises BadQuery where it does more than compute something out of the tables."""
     for node in statement.walk():
         if isinstance(node, exp.Func):
@@ -35,7 +35,7 @@ def check_tree(statement: exp.Query, dialect: str, tables: Collection[str]) -> N
         elif type(node).__name__ not in ALLOWED_SYNTAX:
             raise BadQuery(f"The query may only read: one SELECT, without {node.key.upper()}.")
         if isinstance(node, exp.Placeholder | exp.Parameter):
-            _check_parameter(node)
+            _check_parameter(node, parameters)
         _check_place(node)
         check_words(node)
     _check_tables(statement, {name.lower() for name in tables})
@@ -171,15 +171,15 @@ def parameter_name(node: exp.Expr) -> str:
     return node.this if isinstance(node.this, str) else getattr(node.this, "name", "")
 
 
-def parameters_used(statement: exp.Query) -> set[str]:
+def parameters_used(statement: exp.Expr) -> set[str]:
     """The parameters that it names."""
     return {parameter_name(node) for node in parameters_in(statement)}
 
 
-def _check_parameter(node: exp.Expr) -> None:
+def _check_parameter(node: exp.Expr, parameters: Collection[str]) -> None:
     name = parameter_name(node)
-    if name not in QUERY_PARAMETERS:
-        raise BadQuery(f"The query has no parameter `:{name or '?'}`.{did_you_mean(name, QUERY_PARAMETERS)}")
+    if name not in parameters:
+        raise BadQuery(f"The query has no parameter `:{name or '?'}`.{did_you_mean(name, parameters)}")
 
 
 # Functions
