@@ -11,7 +11,7 @@ UV := uv==0.13.9
 CYCLONEDX := cyclonedx-bom==7.5.0
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test soak soak-capture soak-index dev up check lock audit sbom docs architecture wheel wheel-demo airflow bench-peers format clean
+.PHONY: help setup demo test soak soak-capture soak-index soak-pipelines dev up check lock audit sbom docs architecture wheel wheel-demo airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -47,6 +47,13 @@ ifdef BROKEN
 	@$(PY) -m tests.soak.index.broken
 else
 	@$(PY) -m tests.soak.index --keys $(or $(KEYS),1000000) --batches $(or $(BATCHES),30) $(if $(SEED),--seed $(SEED)) --faults '$(FAULTS)'
+endif
+
+soak-pipelines: setup ## modelled tables of real flights while jobs die and overtake each other (docs/soak.md): ROUNDS=40 SEED=7; BROKEN=1: does it fail where a line is broken?
+ifdef BROKEN
+	@$(PY) -m tests.soak.pipelines.broken
+else
+	@$(PY) -m tests.soak.pipelines --rounds $(or $(ROUNDS),40) $(if $(SEED),--seed $(SEED))
 endif
 
 dev: setup ## web, workers and beat, restarted when the code changes

@@ -23,6 +23,7 @@ from ingestion.models import (
     IndexCluster,
     IndexShare,
     JobRun,
+    Pipeline,
     SchemaSubject,
     SchemaVersion,
     TapServer,
@@ -246,3 +247,11 @@ class IndexAllowanceAdmin(_ReadOnlyAdmin):
     @admin.display(description="of the cluster, as the job was told last")
     def told_part(self, allowance: IndexAllowance) -> str:
         return as_percent(allowance.told_fraction)
+
+
+@admin.register(Pipeline)
+class PipelineAdmin(_ReadOnlyAdmin):
+    """Its files are changed by registering them again, which checks them."""
+
+    list_display = ("dataset", "changed_at", "changed_by")
+    search_fields = ("dataset__name",)

@@ -37,6 +37,11 @@ ROUTE = {"channel": "email", "address": "ops@example.org", "zone": "UTC", "least
 TRIAL = {"channel": "email", "address": "ops@example.org"}
 TOKEN = {"name": "t", "team": "flight-ops", "consumer": "etl", "scopes": ["gate:read"], "days": 9}
 APPLICATION = {"name": "x", "team": "flight-ops", "tier": 3, "connection": "ops", "table": "x", "data_centers": ["dc1"]}
+PIPELINE = {
+    "table.sql": "CREATE TABLE numbers (id BIGINT)",
+    "pipeline.yaml": "name: numbers\nteam: flight-ops\ntier: 3\nrecord_key: id\nsource: flights\n",
+    "transform.sql": "SELECT f.id FROM <SRC> f",
+}
 POLICY = {"consumer": "etl", "tier": 1, "preset": "lenient"}
 OVERRIDE = {
     "dataset": "flights",
@@ -164,6 +169,16 @@ TABLE = (
     Line("PATCH", "api/v1/datasets/<str:name>", OWNERS, "catalog:write", {"tier": 2}, "audit"),
     Line("DELETE", "api/v1/datasets/<str:name>", ADMINS, "catalog:write", leaves="audit"),
     Line("POST", "api/v1/datasets/<str:name>/restore", OWNERS, "catalog:write", {}, "audit", answers=(409, 422)),
+    Line("GET", "api/v1/datasets/<str:name>/pipeline", READERS, "catalog:read", answers=(200, 404)),
+    Line(
+        "POST",
+        "api/v1/modelled-tables",
+        OWNERS_OF_ANY_TEAM,
+        "catalog:write",
+        {"files": PIPELINE},
+        ALONE,
+        asks="check=1",
+    ),
     # -- ingestion
     Line(
         "POST",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
@@ -29,14 +29,16 @@ _files_looked_at: dict[int, datetime] = {}
 
 def request_due_runs(*, now: datetime) -> list[JobRun]:
     """What is known of a copy's newest runs is a look into an index for each, however many there were."""
-    due = [(copy, kind) for copy, kind, at in _planned_requests(now) if at <= now]
+    planned = chain(_planned_requests(now), _planned_pipeline_requests(now))
+    due = [(copy, kind) for copy, kind, at in planned if at <= now]
     requested_runs = [_request(copy, kind, now) for copy, kind in due]
     return [run for run in requested_runs if run is not None]
 
 
 def next_request_at(*, now: datetime) -> datetime | None:
     """When the first of the copies that are idle now is asked for; None: none is fed."""
-    return min((at for _, _, at in _planned_requests(now)), default=None)
+    planned = chain(_planned_requests(now), _planned_pipeline_requests(now))
+    return min((at for _, _, at in planned), default=None)
 
 
 def _planned_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, datetime]]:
@@ -57,6 +59,24 @@ def _planned_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, dat
         is_waiting = failed_at is not None and failed_at <= now
         due_at = failed_at + copy.dataset.feed.every if is_waiting else now
         yield copy, JobKind.FOLLOW if is_loaded else JobKind.BOOTSTRAP, due_at
+
+
+def _planned_pipeline_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, datetime]]:
+    """Each copy that a pipeline makes, where no job of its does so now."""
+    making = _active_runs().filter(kind__in=(JobKind.INCREMENTAL, *EXCLUSIVE_KINDS)).values("copy")
+    copies = _fed_copies(FeedKind.PIPELINE).filter(dataset__pipeline__isnull=False).exclude(pk__in=making)
+    copies = copies.annotate(
+        loaded=_newest_run_value("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
+        dropped=_newest_run_value("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
+        failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
+        loaded_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
+        followed_at=_newest_run_value("ended_at", kind=JobKind.INCREMENTAL),
+    )
+    for copy in copies:
+        is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
+        last = max(filter(None, (copy.loaded_at, copy.followed_at)), default=None) if is_loaded else copy.failed_at
+        due_at = now if last is None or last > now else last + copy.dataset.feed.every
+        yield copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, due_at
 
 
 def request_due_clusterings(*, now: datetime, wall: datetime) -> list[JobRun]:
@@ -108,9 +128,9 @@ def _active_runs() -> QuerySet[JobRun]:
     return JobRun.objects.filter(state__in=job_runs.ACTIVE)
 
 
-def _fed_copies() -> QuerySet[DatasetCopy]:
+def _fed_copies(kind: FeedKind = FeedKind.CONNECTION) -> QuerySet[DatasetCopy]:
     live = DatasetCopy.with_removed.filter(removed_at=None, dataset__ingested=True, dataset__offboarded_at=None)
-    fed = live.filter(dataset__feed__kind=FeedKind.CONNECTION, dataset__feed__paused=False)
+    fed = live.filter(dataset__feed__kind=kind, dataset__feed__paused=False)
     return fed.select_related("dataset__feed__connection", "data_center")
 
 

@@ -24,7 +24,8 @@ from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
 from ingestion.lake.error_rows import ErrorFilters, read_error_keys
 from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
-from ingestion.models import IndexCluster, JobKind, JobRun, ReplayRequest
+from ingestion.models import IndexCluster, JobKind, JobRun, Pipeline, ReplayRequest
+from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs.index_choice.changing import may_have_table_in_hbase
 from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import READING_KINDS
@@ -62,8 +63,8 @@ _KINDS_IN_A_LOG = (JobKind.REPLAY, JobKind.SET_POSITION)
 BATCH_SEPARATOR = "."
 """Between the key of a follow run and the batch, in the id of a job."""
 _REMEDIES = {
+    FeedKind.PIPELINE: "It has no files: register the pipeline with `manage.py pipelines register FOLDER`.",
     FeedKind.CHANGELOG: "Its rows come with the events of the changelog; to load a table, onboard the table with its connection.",
-    FeedKind.PIPELINE: "Request the job for the datasets that the pipeline reads.",
 }
 """What to do instead of a job that would read a table."""
 
@@ -110,6 +111,7 @@ def job_spec_of(
         source=None
         if feed is None or connection is None
         else replace(_source_spec(feed, connection, options, topic, hidden), readers=readers),
+        pipeline=pipeline_spec_of(copy) if copy.dataset.is_modelled and kind in READING_KINDS else None,
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
@@ -291,7 +293,7 @@ def chosen_keys(copy: DatasetCopy, replay: ReplayRequest) -> list[str]:
 def check_source(dataset: Dataset, kind: str) -> None:
     """Raises Refused where a job of this kind would read a source, and the dataset's feed is none that it can read."""
     feed = dataset.feed_or_none
-    if kind not in READING_KINDS or (feed is not None and feed.kind == FeedKind.CONNECTION):
+    if kind not in READING_KINDS or (feed is not None and (feed.kind == FeedKind.CONNECTION or _is_registered(feed))):
         return
     if feed is None:
         raise Refused(
@@ -301,6 +303,10 @@ def check_source(dataset: Dataset, kind: str) -> None:
         f"Dataset `{dataset.name}` cannot be loaded by the job `{kind}`: its feed is a {feed.kind} (`{feed.object}`), "
         f"and the job reads a table of a connection. {_REMEDIES[FeedKind(feed.kind)]}"
     )
+
+
+def _is_registered(feed: Feed) -> bool:
+    return feed.dataset.is_modelled and Pipeline.objects.filter(dataset=feed.dataset_id).exists()
 
 
 def run_key_of(run_id: str) -> UUID:

@@ -15,6 +15,7 @@ from ingestion.index_shares.use import note_servers, note_use
 from ingestion.lake import commits
 from ingestion.launchers import Launcher
 from ingestion.models import JobKind, JobRun, JobState
+from ingestion.pipelines.positions import note_read
 from ingestion.ports import InputGate
 from ingestion.runs import blocked_inputs, job_runs, leases
 from ingestion.runs.copy_lag import has_table
@@ -188,6 +189,8 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
     now = worker.clock()
     try:
         commits.record_new_commits(run.copy, now=now)
+        if run.copy.dataset.is_modelled:
+            note_read(run.copy, report, now=now)
         if report.index_use is not None:
             note_use(run.copy, report.index_use, now=now)
     except Exception as problem:

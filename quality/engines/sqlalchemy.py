@@ -12,6 +12,7 @@ from sqlglot import exp
 from lakehub.catalog.metadata.tables import SqlTable, StoredTable
 from lakehub.user_sql import BadQuery
 from lakehub.user_sql.checked_select import CALLS_BY_DOT, parameters_used
+from lakehub.user_sql.rendered_sql import join_ctes, rename_tables, render_sql, split_ctes
 from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.values import Failed, error
 from quality.engines import Engine
@@ -32,7 +33,6 @@ from quality.engines.sql.scan_reader import ReadableTable, ScanReader
 from quality.engines.user_sql import user_queries
 from quality.engines.user_sql.child_process import UNFIT_VALUE_MESSAGE
 from quality.engines.user_sql.own_functions import own_function_refusal, possible_row_calls
-from quality.engines.user_sql.rendered_sql import join_ctes, rename_tables, render_sql, split_ctes
 from quality.engines.user_sql.sqlite_queries import run_over_sqlite
 
 

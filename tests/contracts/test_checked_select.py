@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from lakehub.user_sql import BadQuery
 from lakehub.user_sql.checked_select import check_select, check_tree
+from lakehub.user_sql.rendered_sql import rename_tables, render_sql, split_ctes
 from quality.domain.user_sql import QUERY_PARAMETERS
 from quality.engines.backends.database_dialects import escape_persons_sql
-from quality.engines.user_sql.rendered_sql import rename_tables, render_sql, split_ctes
 from tests.contracts.engine_answers import ESCAPES
 from tests.contracts.user_sql.readers import tables_by_parser
 

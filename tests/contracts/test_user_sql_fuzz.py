@@ -21,9 +21,9 @@ from sqlglot import exp
 from lakehub.user_sql import BadQuery
 from lakehub.user_sql.allowed_functions import PARSED_FUNCTIONS, UNPARSED_FUNCTIONS
 from lakehub.user_sql.checked_select import ALLOWED_SYNTAX, check_select, cte_names, table_names
+from lakehub.user_sql.rendered_sql import render_sql
 from quality.domain.user_sql import QUERY_PARAMETERS
 from quality.engines.backends.database_dialects import escape_persons_sql
-from quality.engines.user_sql.rendered_sql import render_sql
 from tests.contracts.user_sql.hostile_texts import DIALECTS, PLAIN, TABLES, function_calls, hostile_text
 from tests.contracts.user_sql.readers import DuckDbReader, SqliteReader, tables_by_parser
 from tests.fuzz_seed import REPEAT, SEED

@@ -8,18 +8,29 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from ingestion.spark.contract.spec import JobSpec
 from tests import polling
 from tests.polling import scaled
-from tests.spark.order_shop import Orders
 
 PROJECT = Path(__file__).resolve().parents[2]
 WITHIN_S = 120
 
 
+class Startable(Protocol):
+    """Something with jobs, such as `tests.spark.order_shop.Orders`."""
+
+    folder: Path
+
+    @property
+    def secrets(self) -> dict[str, str]: ...
+
+    def spec(self, kind: str, run: str, **fields: Any) -> JobSpec: ...
+
+
 def start(
-    orders: Orders,
+    orders: Startable,
     kind: str,
     run: str,
     *,
@@ -39,7 +50,7 @@ def start(
         )
 
 
-def died_at(orders: Orders, kind: str, run: str, failpoint: str, **fields: Any) -> None:
+def died_at(orders: Startable, kind: str, run: str, failpoint: str, **fields: Any) -> None:
     """Run the job until it kills itself at `failpoint`."""
     process = start(orders, kind, run, failpoint=failpoint, **fields)
     assert process.wait(scaled(WITHIN_S)) == -signal.SIGKILL, (orders.folder / f"{run}.log").read_text()[-3000:]

@@ -13,6 +13,7 @@ from tests.soak.capture.accounting.binlog import Change, parse
 from tests.soak.capture.alterations import LostColumn
 from tests.soak.capture.broken import BREAKS
 from tests.soak.index.broken import BREAKS as BREAKS_OF_INDEX
+from tests.soak.pipelines.broken import BREAKS as BREAKS_OF_PIPELINES
 
 WIDTHS = {"riders": 2, "trips": 1}
 
@@ -102,7 +103,7 @@ def test_a_row_that_was_loaded_meanwhile_may_have_either() -> None:
 
 
 def test_the_lines_that_are_to_be_broken_are_there() -> None:
-    for each in (*BREAKS, *BREAKS_OF_INDEX):
+    for each in (*BREAKS, *BREAKS_OF_INDEX, *BREAKS_OF_PIPELINES):
         require_line(PROJECT_ROOT / each.file, each)
     with pytest.raises(SystemExit, match=r"tap\.py has this line 0 times"):
         require_line(PROJECT_ROOT / BREAKS[0].file, replace(BREAKS[0], line="no line"))

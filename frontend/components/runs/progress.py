@@ -22,6 +22,7 @@ _WORDS = {
     "errors": "Setting aside rows that do not fit",
     "index": "Bringing the index up to date",
     "judge": "Checking rows",
+    "compute": "Computing rows",
     "plan": "Choosing what to merge",
     "merge": "Merging small files",
     "aggregate": "Adding up the events",

@@ -177,6 +177,27 @@ class RawSpec:
 
 
 @dataclass(frozen=True)
+class PipelineInputSpec:
+    """A table that a pipeline reads, by the `name` that its queries call it. `affected_keys`: the query for what its changes reach, over the views
+    of `ingestion.domain.pipelines.view_names`; empty: its changes are not followed."""
+
+    name: str
+    uri: str
+    affected_keys: str = ""
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    """How the rows of the table are made. `columns`: types by name, in order. `precombine`: of rows with one key the one with the greatest value in
+    this column stays."""
+
+    inputs: tuple[PipelineInputSpec, ...]
+    transform: str
+    columns: dict[str, str]
+    precombine: str = ""
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """One job. The same `run_id` never commits twice.
 
@@ -192,6 +213,7 @@ class JobSpec:
     kind: str
     table: TableSpec
     source: SourceSpec | None = None
+    pipeline: PipelineSpec | None = None
     upto: str | None = None
     clock_ahead_s: float = 0.0
     partitions: tuple[str, ...] = ()
@@ -265,8 +287,8 @@ def _validation_errors(spec: JobSpec) -> list[str]:
         problems.append(f"The spec has version {spec.spec_version}, but this program reads version {SPEC_VERSION}.")
     if spec.kind not in KINDS:
         problems.append(f"There is no job of the kind `{spec.kind}`.{did_you_mean(spec.kind, KINDS)}")
-    elif spec.source is None and spec.kind in READING_KINDS:
-        problems.append(f"A job of the kind `{spec.kind}` needs a `source`.")
+    elif spec.kind in READING_KINDS and (spec.source is None) == (spec.pipeline is None):
+        problems.append(f"A job of the kind `{spec.kind}` needs a `source` or a `pipeline`, one of the two.")
     problems += [
         f"{label} is {uri!r}, which is not a URI such as file:///lake/dc1/{table.name}."
         for label, uri in _named_uris(spec)

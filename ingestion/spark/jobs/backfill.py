@@ -11,6 +11,7 @@ from functools import partial
 from ingestion.sources import ReadsRowsAgain
 from ingestion.spark.changes.committing import commit_events
 from ingestion.spark.contract.report import JobReport
+from ingestion.spark.etl import runs as pipeline_runs
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import rereading, write_path
 from ingestion.spark.tables import hudi
@@ -19,6 +20,8 @@ from lakehub.kernel.partitions import parse_partition_name
 
 
 def run(job: Job) -> JobReport:
+    if job.spec.pipeline is not None:
+        return pipeline_runs.backfill(job)
     timeline = hudi.check_table(job.table)
     if done := job.report_of_earlier_attempt(timeline):
         return done

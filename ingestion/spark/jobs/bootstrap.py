@@ -16,6 +16,7 @@ from functools import reduce
 from ingestion.domain.checkpoint import UnfinishedSnapshot, number_of_commit, unfinished_snapshot
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import PAUSED, UNFINISHED, JobReport
+from ingestion.spark.etl import runs as pipeline_runs
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import write_path
@@ -53,6 +54,8 @@ def _commits_made(unfinished: UnfinishedSnapshot | None, own_commits: Sequence[L
 
 def _load(job: Job, unfinished: UnfinishedSnapshot | None, reports: list[JobReport]) -> JobReport:
     """Range by range, as long as there is time and nobody pauses it. `reports`: of the commits that the run has made before."""
+    if job.spec.pipeline is not None:
+        return _settled(job, pipeline_runs.load(job))
     while True:
         report, unfinished = _load_range(job, unfinished)
         reports.append(report)
@@ -94,6 +97,8 @@ def _load_range(job: Job, before: UnfinishedSnapshot | None) -> tuple[JobReport,
 
 def _replace(job: Job) -> JobReport:
     """In one commit, so that nobody reads a part of the new rows beside none of the old."""
+    if job.spec.pipeline is not None:
+        return _settled(job, pipeline_runs.load_again(job))
     source = job.open_source()
     arriving, reading = write_path.begin_reading(job, source.snapshot(upto=job.spec.upto_at))
     evolution = write_path.plan_schema(arriving or source.schema(), job.table, hudi.stored_schema(job.spark, job.table))

@@ -19,6 +19,7 @@ from ingestion.spark.changes.committing import commit_events
 from ingestion.spark.changes.emptying import delete_emptied
 from ingestion.spark.changes.renaming import fill_renamed
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport
+from ingestion.spark.etl import runs as pipeline_runs
 from ingestion.spark.job import Job
 from ingestion.spark.loading import rereading, staging, write_path
 from ingestion.spark.loading.rereading import ReadingStart
@@ -27,6 +28,8 @@ from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 
 def run(job: Job) -> JobReport:
+    if job.spec.pipeline is not None:
+        return pipeline_runs.follow(job)
     timeline = hudi.check_table(job.table)
     if own_commits := job.own_commits(_commits_to_search(job, timeline)):
         # It died after a commit: whether that was to be the last, the next run finds out.

@@ -140,6 +140,12 @@ class Dataset(models.Model):
         feed = self.feed_or_none
         return self.ingested and feed is not None and feed.kind == FeedKind.CONNECTION
 
+    @property
+    def is_modelled(self) -> bool:
+        """A pipeline makes its rows from other datasets of the lake."""
+        feed = self.feed_or_none
+        return self.ingested and feed is not None and feed.kind == FeedKind.PIPELINE
+
     def in_grace(self, *, now: datetime) -> bool:
         return self.grace_until is not None and now < self.grace_until
 

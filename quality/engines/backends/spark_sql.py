@@ -20,6 +20,7 @@ from lakehub.kernel.partitions import Grain
 from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm
 from lakehub.user_sql import BadQuery
 from lakehub.user_sql.checked_select import parameters_used
+from lakehub.user_sql.rendered_sql import rename_tables, render_sql
 from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed, error
@@ -33,7 +34,6 @@ from quality.engines.sql.partition_filter import PartitionValue, partition_compa
 from quality.engines.sql.portable_patterns import JAVA
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, Row, ScanReader
 from quality.engines.user_sql import user_queries
-from quality.engines.user_sql.rendered_sql import rename_tables, render_sql
 
 
 def quote_name(name: str) -> str:

@@ -16,6 +16,7 @@ from sqlglot import exp
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.user_sql import BadQuery
 from lakehub.user_sql.checked_select import check_select, parameters_used
+from lakehub.user_sql.rendered_sql import render_sql
 from quality.domain.language.measures import Answer, Measure, Scalar
 from quality.domain.language.values import Failed, error
 from quality.domain.user_sql import QUERY_PARAMETERS, parsed_query
@@ -24,7 +25,6 @@ from quality.engines.scans.scan import Limits, Scan
 from quality.engines.user_sql.checked_patterns import check_patterns
 from quality.engines.user_sql.child_process import check_single_number, encode_value
 from quality.engines.user_sql.confinement import limits_of_child, run_confined
-from quality.engines.user_sql.rendered_sql import render_sql
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def test_only_a_connection_is_loaded_and_followed(copy: DatasetCopy, kind: FeedK
 @pytest.mark.parametrize("job", READING_KINDS)
 def test_a_job_that_would_read_a_table_is_refused(copy: DatasetCopy, kind: FeedKind, job: str) -> None:
     given.feed_of_kind(copy.dataset, kind)
-    remedy = {"changelog": "onboard the table with its connection", "pipeline": "datasets that the pipeline reads"}
+    remedy = {"changelog": "onboard the table with its connection", "pipeline": "register the pipeline"}
     with pytest.raises(Refused, match=REFUSAL.format(job=job, kind=kind) + f".*{remedy[kind]}"):
         job_runs.request_run(copy, job, PARAMS.get(job), asked_by="ana", now=NOW)
     assert not JobRun.objects.exists()

@@ -1,0 +1,48 @@
+"""A pipeline as its three files say it: the target table, its inputs, and the SELECT that makes the one from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ingestion.domain.schema import Schema
+
+DEFAULT_EVERY = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class PipelineInput:
+    """A dataset that the pipeline reads, by the `name` that the SELECT calls it. `is_followed`: its changes are brought into the target; else they are
+    seen by rows that are recomputed for another reason."""
+
+    name: str
+    dataset: str
+    is_followed: bool = True
+
+
+@dataclass(frozen=True)
+class PipelineDefinition:
+    """`name` is that of the target dataset as well. `source`: the name of the input that `<SRC>` stands for.
+
+    `precombine`: of rows with one record key the one with the greatest value in this column stays; empty: the SELECT makes each key once.
+    `transform`: the SELECT, with the source's name in place of `<SRC>`.
+    """
+
+    name: str
+    team: str
+    tier: int
+    record_key: tuple[str, ...]
+    source: str
+    inputs: tuple[PipelineInput, ...]
+    columns: Schema
+    transform: str
+    precombine: str = ""
+    partition: str = ""
+    grain: str = "none"
+    partition_tz: str = "UTC"
+    every: timedelta = DEFAULT_EVERY
+    description: str = ""
+
+    @property
+    def followed(self) -> tuple[PipelineInput, ...]:
+        return tuple(each for each in self.inputs if each.is_followed)

@@ -1,0 +1,73 @@
+"""The three files of a pipeline, read together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ingestion.domain.column_types import is_certain_key
+from ingestion.domain.pipelines.affected_keys import check_followed
+from ingestion.domain.pipelines.definition import PipelineDefinition
+from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, PipelineFile, read_pipeline_file
+from ingestion.domain.pipelines.problems import BadPipeline, Problem
+from ingestion.domain.pipelines.query_shape import Columns, NotFollowed, QueryShape
+from ingestion.domain.pipelines.table_file import TABLE_FILE, read_table_file
+from ingestion.domain.pipelines.transform import TRANSFORM_FILE, read_transform_file
+from ingestion.domain.schema import Schema
+from lakehub.kernel.partitions import Grain
+from lakehub.kernel.suggest import did_you_mean
+
+FILES = (TABLE_FILE, PIPELINE_FILE, TRANSFORM_FILE)
+
+
+def read_pipeline(texts: Mapping[str, str], columns: Columns | None = None) -> PipelineDefinition:
+    """`texts`: by the name of the file. `columns`: of the inputs, where they are known. Raises BadPipeline with all that is wrong."""
+    problems = [Problem(name, 0, "The file is missing.") for name in FILES if name not in texts]
+    if problems:
+        raise BadPipeline(problems)
+    file = read_pipeline_file(texts[PIPELINE_FILE], problems)
+    target = read_table_file(texts[TABLE_FILE], problems)
+    transform = read_transform_file(texts[TRANSFORM_FILE], file.source, [each.name for each in file.inputs], problems)
+    problems += _problems_between(file, target)
+    if not problems:
+        problems += _shape_problems(file, target, transform, columns)
+    if problems:
+        raise BadPipeline(problems)
+    return PipelineDefinition(source=file.source, inputs=file.inputs, columns=target, transform=transform, **file.facts)
+
+
+def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
+    facts = file.facts
+    named = [("record_key", name) for name in facts.get("record_key", ())]
+    named += [(field, facts[field]) for field in ("precombine", "partition") if facts.get(field)]
+    for field, name in named if len(target.names) else ():
+        if name not in target:
+            yield Problem(
+                PIPELINE_FILE,
+                0,
+                f"`{field}` names `{name}`, which {TABLE_FILE} lacks.{did_you_mean(name, target.names)}",
+            )
+        elif field == "record_key" and not is_certain_key(target.types[name]):
+            yield Problem(
+                PIPELINE_FILE,
+                0,
+                f"`record_key` names `{name}`, a {target.types[name]}: a key has texts, whole numbers or dates. Cast it in the SELECT.",
+            )
+    if facts.get("grain", "none") != Grain.NONE and not facts.get("partition"):
+        yield Problem(
+            PIPELINE_FILE,
+            0,
+            "`grain` says how wide a partition is: name its column in `partition`, or leave `grain` out.",
+        )
+    for each in file.inputs:
+        if each.dataset and each.dataset == facts.get("name"):
+            yield Problem(PIPELINE_FILE, 0, f"The input `{each.name}` is the target itself.")
+
+
+def _shape_problems(file: PipelineFile, target: Schema, transform: str, columns: Columns | None) -> Iterator[Problem]:
+    try:
+        shape = QueryShape.of(transform, columns)
+        for name in target.names:
+            shape.value_of(name)
+        check_followed(shape, file.facts["record_key"])
+    except NotFollowed as problem:
+        yield Problem(TRANSFORM_FILE, 0, f"What a change reaches cannot be said. {problem}")

@@ -1,0 +1,97 @@
+"""`transform.sql`: one SELECT over the inputs, looked at before it runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from sqlglot import exp
+
+from ingestion.domain.pipelines.problems import Problem
+from ingestion.domain.pipelines.table_file import parser_problem
+from lakehub.user_sql import BadQuery
+from lakehub.user_sql.checked_select import check_select
+from lakehub.user_sql.rendered_sql import render_sql
+from lakehub.user_sql.sql_text import UnreadableSql, parse_statements
+
+TRANSFORM_FILE = "transform.sql"
+_SOURCE_MARK = re.compile(r"<\s*SRC\s*>", re.IGNORECASE)
+_MOVING = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime, exp.Rand)
+_UNORDERED = (
+    exp.First,
+    exp.Last,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.AnyValue,
+    exp.ArrayAgg,
+    exp.ArrayUniqueAgg,
+    exp.GroupConcat,
+    exp.Mode,
+)
+_MOVING_TEXTS = frozenset({"now", "today", "yesterday", "tomorrow"})
+
+
+def read_transform_file(text: str, source: str, inputs: Collection[str], problems: list[Problem]) -> str:
+    """The SELECT, with the name of the source in place of `<SRC>`, written anew from the tree that was looked at. What is wrong is added to `problems`."""
+    if not _SOURCE_MARK.search(text):
+        problems.append(
+            Problem(
+                TRANSFORM_FILE,
+                0,
+                f"`<SRC>` is missing: write `FROM <SRC>` where the query reads the source `{source}`.",
+            )
+        )
+    named = _SOURCE_MARK.sub(f"`{source}`", text)
+    try:
+        parse_statements(named, "spark")
+        tree = check_select(named, "spark", {name.lower() for name in inputs})
+        text = render_sql(tree, "spark", str)
+    except UnreadableSql as unreadable:
+        problems.append(parser_problem(TRANSFORM_FILE, unreadable))
+    except BadQuery as bad:
+        problems.append(Problem(TRANSFORM_FILE, 0, str(bad)))
+    else:
+        problems += _moving_problems(tree)
+        problems += _unordered_problems(tree)
+        problems += _unread_problems(tree, inputs)
+        return text
+    return ""
+
+
+def _moving_problems(tree: exp.Query) -> list[Problem]:
+    """The same rows have to make the same result, whenever they are read."""
+    moving = {node.sql("spark") for node in tree.find_all(*_MOVING)}
+    moving |= {
+        literal.sql("spark")
+        for literal in tree.find_all(exp.Literal)
+        if literal.is_string and str(literal.this).strip().lower() in _MOVING_TEXTS
+    }
+    return [
+        Problem(
+            TRANSFORM_FILE,
+            0,
+            f"{each} changes with the clock or by chance, so a table that holds it is wrong a moment later. Use a column of the inputs.",
+        )
+        for each in sorted(moving)
+    ]
+
+
+def _unordered_problems(tree: exp.Query) -> list[Problem]:
+    """Their result goes by the order in which rows are read, which is another one each time."""
+    return [
+        Problem(
+            TRANSFORM_FILE,
+            0,
+            f"{each} takes rows in whatever order they are read, so it has another value each time: use min, max, or min_by and max_by.",
+        )
+        for each in sorted({node.sql("spark") for node in tree.find_all(*_UNORDERED)})
+    ]
+
+
+def _unread_problems(tree: exp.Query, inputs: Collection[str]) -> list[Problem]:
+    read = {table.name.lower() for table in tree.find_all(exp.Table)}
+    return [
+        Problem(TRANSFORM_FILE, 0, f"The input `{name}` is not read: remove it from the inputs, or join it.")
+        for name in inputs
+        if name.lower() not in read
+    ]

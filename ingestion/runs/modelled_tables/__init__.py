@@ -1,0 +1,1 @@
+"""Pipelines as people register them: by page, API and command."""

@@ -1,0 +1,38 @@
+"""Registering a pipeline, with the jobs that it takes where its table has rows that may be others by the new files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from ingestion.models import JobKind
+from ingestion.pipelines.registering import register_pipeline
+from ingestion.runs import job_runs
+from ingestion.runs.copy_lag import has_table
+from lakehub.accounts.models import Team
+from lakehub.catalog.models import Dataset
+
+
+@dataclass(frozen=True)
+class Registration:
+    """`rebuilds`: how many of its tables are made anew."""
+
+    dataset: Dataset
+    is_new: bool
+    rebuilds: int
+
+
+def register(
+    texts: Mapping[str, str], *, actor: str, may: Callable[[Team], None] = lambda team: None, now: datetime
+) -> Registration:
+    """`may` raises PermissionDenied. Raises BadPipeline, Refused and Conflict."""
+    with transaction.atomic():
+        registered = register_pipeline(texts, actor=actor, may=may, now=now)
+        copies = registered.dataset.copies.select_related("dataset", "data_center") if registered.remakes_rows else ()
+        with_rows = [copy for copy in copies if has_table(copy)]
+        for copy in with_rows:
+            job_runs.request_run(copy, JobKind.BOOTSTRAP, {"replace": True}, asked_by=actor, now=now)
+    return Registration(registered.dataset, registered.is_new, len(with_rows))

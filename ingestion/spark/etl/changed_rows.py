@@ -1,0 +1,79 @@
+"""The rows of an input that have changed, as they were and as they are."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone
+from ingestion.spark.tables.spark_columns import as_type, type_of_spark
+from ingestion.spark.tables.timeline import open_storage
+
+_WRITTEN = ("_hoodie_record_key", "_hoodie_commit_time")
+"""A row that is written anew with its file keeps both; one that changes gets another commit."""
+_READERS = 8
+
+
+def changed_rows(
+    spark: SparkSession, uri: str, files: ChangedFiles, columns: T.StructType
+) -> tuple[DataFrame, DataFrame]:
+    """As they were, and as they are: rows with `columns`, which are those of the table now. Rows that stayed as they were are in neither. Raises HistoryGone."""
+    before, now = (_read(spark, uri, paths, columns) for paths in (files.before, files.now))
+    return (
+        before.join(now, [*_WRITTEN], "left_anti").drop(*_WRITTEN),
+        now.join(before, [*_WRITTEN], "left_anti").drop(*_WRITTEN),
+    )
+
+
+def _read(spark: SparkSession, uri: str, paths: Sequence[str], columns: T.StructType) -> DataFrame:
+    """Files of one schema together: Spark does not read a number from a file that has it in a narrower type."""
+    frames = [
+        _as_now(spark.read.parquet(*(f"{uri}/{_literal(path)}" for path in alike)), columns)
+        for alike in _by_schema(uri, paths)
+    ]
+    meta = [T.StructField(name, T.StringType()) for name in _WRITTEN]
+    empty = spark.createDataFrame([], T.StructType([*meta, *columns.fields]))
+    return reduce(DataFrame.unionByName, frames, empty)
+
+
+def _literal(path: str) -> str:
+    """Spark takes a path for a pattern."""
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
+
+
+def _as_now(rows: DataFrame, columns: T.StructType) -> DataFrame:
+    there = {field.name: field.dataType for field in rows.schema.fields}
+    values = [
+        as_type(F.col(f"`{field.name}`"), type_of_spark(there[field.name]), type_of_spark(field.dataType)).alias(
+            field.name
+        )
+        if field.name in there
+        else F.lit(None).cast(field.dataType).alias(field.name)
+        for field in columns.fields
+    ]
+    return rows.select(*_WRITTEN, *values)
+
+
+def _by_schema(uri: str, paths: Iterable[str]) -> list[list[str]]:
+    filesystem, root = open_storage(uri)
+
+    def schema_of(path: str) -> tuple[str, pa.Schema]:
+        try:
+            return path, pq.read_schema(f"{root}/{path}", filesystem=filesystem).remove_metadata()
+        except FileNotFoundError as problem:
+            raise HistoryGone(f"the file {path} of {uri} is cleaned away") from problem
+
+    alike = defaultdict(list)
+    with ThreadPoolExecutor(_READERS) as readers:
+        for path, schema in readers.map(schema_of, paths):
+            alike[str(schema)].append(path)
+    return [*alike.values()]

@@ -1,0 +1,198 @@
+"""The rows of some record keys in place of those that the target holds of them: one commit, in which rows are new, others, or gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from uuid import uuid4
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.domain.accounting import RowCounts
+from ingestion.domain.column_types import ColumnType, parse_type
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.etl.few_rows import columns_of_few, place_few
+from ingestion.spark.file_groups import direct_write
+from ingestion.spark.file_groups.batch_keys import BatchKeys
+from ingestion.spark.file_groups.record_locations import (
+    PREPPED,
+    is_empty_key,
+    partition_path,
+    record_key,
+    with_locations,
+)
+from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.job import Job
+from ingestion.spark.loading import staging
+from ingestion.spark.loading.committing import (
+    CommitPlan,
+    check_balance,
+    check_judged_now,
+    has_nothing_to_commit,
+    marks_of,
+)
+from ingestion.spark.loading.rereading import ReadAgain, check_entries
+from ingestion.spark.loading.row_fates import FateCounts
+from ingestion.spark.tables import hudi
+from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
+from ingestion.spark.tables.hudi import META_COLUMNS
+from ingestion.spark.tables.spark_columns import comparable
+from ingestion.spark.tables.timeline import TABLE_SERVICES, Timeline
+
+_IS_NEW, _IS_SAME, _IS_GONE, _MOVES = "_lakehub_new", "_lakehub_same", "_lakehub_gone", "_lakehub_moves"
+
+
+def replacing(keys: DataFrame, key_rows: int) -> Callable[[Job, staging.StagedBatch, CommitPlan], RowCounts | None]:
+    """A `CommitAttempt`: the staged rows are all that the target is to hold of these `keys`."""
+
+    def commit(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCounts | None:
+        check_nobody_else_wrote(job, plan)
+        judged = _judged(job, batch, plan, keys, key_rows).persist()
+        try:
+            return _commit_judged(job, batch, plan, judged)
+        finally:
+            judged.unpersist()
+
+    return commit
+
+
+def check_nobody_else_wrote(job: Job, plan: CommitPlan) -> None:
+    """Raises ReadAgain: who wrote since the inputs were read, such as a backfill, may have read newer ones, and what it wrote would go back to what was then."""
+    assert plan.start is not None
+    recent = Timeline(job.table.uri).commits_since(plan.start.began).commits
+    if others := [commit for commit in recent if commit.operation not in TABLE_SERVICES]:
+        raise ReadAgain(f"the commit {others[-1].instant} has written the target since the inputs were read")
+
+
+def _judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, keys: DataFrame, key_rows: int) -> DataFrame:
+    """A row for each staged and each stored row of the keys: with where it is stored, and what becomes of it."""
+    table, target = job.table, plan.evolution.target
+    index: Index = INDEXES.get(table.index)()
+    stored = index.stored_rows(job.spark, table, BatchKeys(keys, key_rows, _partitions_of(keys, table), table))
+    stored = stored.join(keys, list(table.record_key), "left_semi")
+    types = {name: parse_type(type_) for name, type_ in target.types.items()}
+    there = [
+        F.col(f"`{name}`").cast(type_).alias(name) if name in stored.columns else F.lit(None).cast(type_).alias(name)
+        for name, type_ in target.types.items()
+    ]
+    held = stored.select(
+        *(F.col(name).alias(f"_held_{name}") for name in META_COLUMNS), F.struct(*there).alias("_held")
+    )
+    made = job.spark.read.schema(_columns(batch)).parquet(batch.rows_uri).select(F.struct(*target.names).alias("_made"))
+    same_key = [F.col("_made")[name] == F.col("_held")[name] for name in table.record_key]
+    both = made.join(held, same_key, "full")
+    content = [_content(F.col(part), types) for part in ("_made", "_held")]
+    gone, new = F.col("_made").isNull(), F.col("_held").isNull()
+    row = F.coalesce("_made", "_held")
+    frame = both.select(
+        *(F.col(f"_held_{name}").alias(name) for name in META_COLUMNS),
+        *(row[name].alias(name) for name in target.names),
+        gone.alias(_IS_GONE),
+        new.alias(_IS_NEW),
+        (~gone & ~new & content[0].eqNullSafe(content[1])).alias(_IS_SAME),
+    )
+    moves = F.coalesce(F.col("_hoodie_partition_path") != partition_path(table), F.lit(False)) & ~F.col(_IS_GONE)
+    return frame.withColumn(_MOVES, moves)
+
+
+def _partitions_of(keys: DataFrame, table: TableSpec) -> set[str] | None:
+    """Those that the keys name; None: they name none, or too many."""
+    column = table.partition_column
+    if column is None or column not in table.record_key:
+        return None
+    rows = keys.select(column).distinct().limit(staging.MAX_PARTITIONS + 1).collect()
+    return {str(row[0]) for row in rows} if len(rows) <= staging.MAX_PARTITIONS else None
+
+
+def _content(row: Column, types: Mapping[str, ColumnType]) -> Column:
+    return F.struct(*(comparable(row[name], type_).alias(name) for name, type_ in types.items()))
+
+
+def _columns(batch: staging.StagedBatch) -> str:
+    return ", ".join(f"`{name}` {type_}" for name, type_ in batch.schema.types.items())
+
+
+def _commit_judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, judged: DataFrame) -> RowCounts | None:
+    with job.phase("judge"):
+        sums = judged.agg(
+            F.count_if(F.col(_IS_SAME)).alias("same"), F.count_if(F.col(_IS_GONE)).alias("gone"), F.count("*").alias("rows"), F.count_if(F.col(_MOVES)).alias("moved")
+        ).first()  # fmt: skip
+        assert sums is not None
+        index: Index = INDEXES.get(job.table.index)()
+        new = judged.where(F.col(_IS_NEW) & ~is_empty_key(job.table)).select(record_key(job.table).alias("key"))
+        check_entries(job, index, new)
+    counts = RowCounts(read=sums["rows"], applied=sums["rows"] - sums["same"], redelivered=sums["same"])
+    counted = FateCounts(counts, sums["moved"])
+    batch.read = sums["rows"]
+    check_balance(counted, job.table)
+    if has_nothing_to_commit(counted, plan):
+        return counts
+    marks = marks_of(job, batch, counted, plan)
+    changed = judged.where(~F.col(_IS_SAME))
+    if counts.applied and _commit_few(job, batch, plan, changed, counts.applied, index, marks):
+        return None
+    if not counts.applied:
+        frame, options = hudi.empty_frame(job.spark, plan.evolution.target), dict[str, str]()
+    else:
+        frame, options = _placed(job, changed, job.table)
+    check_judged_now(job, plan)
+    with job.phase("write"), sleep_inside_commit(job.spark) as failing:
+        hudi.write_commit(frame, job.table, "upsert", {**index.write_options(job.table), **options, **failing}, marks)
+    return None
+
+
+def _commit_few(
+    job: Job,
+    batch: staging.StagedBatch,
+    plan: CommitPlan,
+    changed: DataFrame,
+    rows: int,
+    index: Index,
+    marks: Mapping[str, str],
+) -> bool:
+    """False: it is Spark's."""
+    target = plan.evolution.target
+    columns = columns_of_few(job, target, index, rows)
+    if columns is None:
+        return False
+    with job.phase("judge"):
+        placed = place_few(job, changed, target, batch.uri, is_gone=_IS_GONE)
+    if placed is None:
+        return False
+    check_judged_now(job, plan)
+    with job.phase("write"):
+        direct_write.write_rows(job.spark, job.table, placed, columns, index.write_options(job.table), marks)
+    return True
+
+
+def _placed(job: Job, rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
+    """A prepped upsert: rows that go are marked by a value that no row has in one column."""
+    column, marker = _mark(rows)
+    flags = (_IS_GONE, _IS_NEW, _IS_SAME, _MOVES)
+    removed = with_locations(rows.where(F.col(_IS_GONE) | F.col(_MOVES)).drop(*flags), table)
+    removed = removed.withColumn(column, F.lit(marker).cast(dict(rows.dtypes)[column]))
+    kept = rows.where(~F.col(_IS_GONE))
+    placed = with_locations(
+        kept.withColumns({name: F.when(~F.col(_MOVES), F.col(name)) for name in META_COLUMNS}).drop(*flags), table
+    )
+    return placed.unionByName(removed), PREPPED | {
+        "hoodie.payload.delete.field": column,
+        "hoodie.payload.delete.marker": str(marker),
+        # As rows are written each tells Hudi's record index of itself, and a key that is removed last is gone from it. After the commit both are seen.
+        "hoodie.metadata.streaming.write.enabled": "false",
+    }
+
+
+def _mark(rows: DataFrame) -> tuple[str, str | int]:
+    """A column, and a value that no row has in it."""
+    types = {name: type_ for name, type_ in rows.dtypes if not name.startswith("_")}
+    texts = [name for name, type_ in types.items() if type_ == "string"]
+    if texts:
+        return texts[0], f"/{uuid4().hex}"
+    numbers = [name for name, type_ in types.items() if type_ in ("bigint", "int")]
+    if not numbers:
+        raise ValueError(
+            f"The target has no column of texts or whole numbers, by which rows to remove are marked: {types}. Add one."
+        )
+    least = rows.agg(F.min(numbers[0])).first()
+    return numbers[0], (0 if least is None or least[0] is None else least[0]) - 1

@@ -1,0 +1,84 @@
+"""A commit of a few rows, placed in the driver and written by Hudi's own Java client: a Spark write takes longer than all that is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.domain.column_types import is_nested
+from ingestion.domain.schema import Schema
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.file_groups.arrow_types import arrow_type
+from ingestion.spark.file_groups.direct_write import PlacedRow
+from ingestion.spark.file_groups.lookups import newest_files_of
+from ingestion.spark.file_groups.record_locations import has_certain_keys, key_text, stored_file_id
+from ingestion.spark.indexes import Index
+from ingestion.spark.job import Job
+from ingestion.spark.loading.judging import partition_path, plain_rows
+from ingestion.spark.loading.small_batches import MAX_ROWS, are_few, columns_to_write
+from ingestion.spark.tables.timeline import open_storage
+
+KEY, PARTITION, FILE_ID = "_lakehub_key", "_lakehub_at", "_lakehub_file_id"
+_FLAGS = (KEY, PARTITION, FILE_ID)
+
+
+def columns_of_few(job: Job, target: Schema, index: Index, rows: int) -> str | None:
+    """The table's columns as its newest commit has them; None: the commit is Spark's."""
+    if rows > MAX_ROWS or not has_certain_keys(job.table, target) or any(map(is_nested, target.types.values())):
+        return None
+    return columns_to_write(job.spark, job.table, target) if index.is_up_to_date(job.table) else None
+
+
+def place_few(job: Job, changed: DataFrame, target: Schema, uri: str, *, is_gone: str) -> list[PlacedRow] | None:
+    """`changed`: rows with Hudi's columns of where they are stored, those of `target`, and a flag for those that go. Written below `uri`, as they are read by the types of Arrow.
+    None: they lie in many or large files, or a key has no certain text."""
+    located = changed.select(
+        F.col("_hoodie_record_key").alias(KEY),
+        F.col("_hoodie_partition_path").alias(PARTITION),
+        stored_file_id().alias(FILE_ID),
+        F.col(is_gone),
+        *target.names,
+    )
+    located.write.mode("overwrite").parquet(f"{uri}/changed")
+    filesystem, path = open_storage(f"{uri}/changed")
+    rows = pq.read_table(path, filesystem=filesystem, partitioning=None, coerce_int96_timestamp_unit="us")
+    groups = {
+        FileGroup(*place)
+        for place in zip(rows[PARTITION].to_pylist(), rows[FILE_ID].to_pylist(), strict=True)
+        if place[1]
+    }
+    if not are_few(newest_files_of(job.spark, job.table.uri, groups)):
+        return None
+    types = pa.schema([(name, arrow_type(type_)) for name, type_ in target.types.items()])
+    values = plain_rows(rows.select(target.names).cast(types))
+    places = rows.select([*_FLAGS, is_gone]).to_pylist()
+    texts = zip(*(rows[name].cast(pa.string()).to_pylist() for name in job.table.record_key), strict=True)
+    placed = [
+        [*_placed(job.table, place, row, key_text(key, job.table), is_gone)]
+        for place, row, key in zip(places, values, texts, strict=True)
+    ]
+    return None if any(not each for each in placed) else [row for each in placed for row in each]
+
+
+def _placed(
+    table: TableSpec, place: Mapping[str, Any], row: Mapping[str, Any], new_key: str | None, is_gone: str
+) -> Iterator[PlacedRow]:
+    """Nothing where the key has no certain text."""
+    key, partition = place[KEY], partition_path(row, table)
+    group = None if key is None else FileGroup(place[PARTITION], place[FILE_ID])
+    if group is None:
+        if new_key is not None:
+            yield PlacedRow(new_key, partition, None, row)
+    elif place[is_gone]:
+        yield PlacedRow.removed(key, group)
+    elif group.partition == partition:
+        yield PlacedRow(key, partition, group.file_id, row)
+    else:
+        yield PlacedRow.removed(key, group)
+        yield PlacedRow(key, partition, None, row)

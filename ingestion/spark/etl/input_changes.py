@@ -1,0 +1,151 @@
+"""What was written to an input since it was read last, as files: of each file group that a commit touched the file as it was then, and as it is now.
+
+Every change is seen so, deletes too, whoever made it: no change log is needed, but the files that were replaced have to be there still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.tables.timeline import TABLE_SERVICES, CommitArchived, CompletedFile, Timeline, write_stats_of
+
+_NO_FILE = "null"
+"""What Hudi says of the commit before the first of a file group."""
+
+
+class HistoryGone(LookupError):
+    """What was written since the input was read last is not known, or not there, any more. Says why."""
+
+
+@dataclass(frozen=True)
+class ChangedFiles:
+    """Paths within the table, without those that both have. `after` and `upto`: completions, the first exclusive. `commits`: in between."""
+
+    after: str
+    upto: str
+    commits: int = 0
+    before: tuple[str, ...] = ()
+    now: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.before or self.now)
+
+
+def changed_files(uri: str, after: str) -> ChangedFiles:
+    """Since the completion `after`. Raises HistoryGone."""
+    timeline = Timeline(uri)
+    completed = timeline.completed()
+    since = [file for file in completed if file.completed > after]
+    if after not in {file.completed for file in completed}:
+        raise HistoryGone(_why_unknown(uri, after, completed))
+    if not since:
+        return ChangedFiles(after, after)
+    groups = _touched_groups(timeline, since)
+    before = _files_before(timeline, groups, _Committed.of(completed, since))
+    now = {group: history.path for group, history in groups.items() if not history.is_replaced}
+    return ChangedFiles(
+        after,
+        since[-1].completed,
+        len(since),
+        tuple(sorted(before)),
+        tuple(sorted(path for path in now.values() if path)),
+    )
+
+
+@dataclass(frozen=True)
+class _Committed:
+    """Which files were there before: of commits that are older than the active timeline, or on it, and not of the window."""
+
+    oldest: str
+    instants: frozenset[str]
+
+    @classmethod
+    def of(cls, completed: Iterable[CompletedFile], since: Iterable[CompletedFile]) -> _Committed:
+        active, window = ({file.instant for file in files} for files in (completed, since))
+        return cls(min(active), frozenset(active - window))
+
+    def includes(self, instant: str) -> bool:
+        """A writer that was killed has left files of an instant that was never completed."""
+        return instant < self.oldest or instant in self.instants
+
+
+def _why_unknown(uri: str, after: str, completed: Iterable[CompletedFile]) -> str:
+    if not after:
+        return f"the table at {uri} was not read before"
+    oldest = min((file.completed for file in completed), default="")
+    if not oldest:
+        return f"the table at {uri} has no commit: it was dropped, or is being built anew"
+    if after < oldest:
+        return f"the commits of {uri} since {after} are archived"
+    return f"the commit of {uri} that was completed at {after} was taken back, or the table was built anew"
+
+
+@dataclass
+class _GroupHistory:
+    """`first`: the commit whose file was there before the first write of the window; empty: it was replaced by it as a whole. `path`: of the newest file."""
+
+    first: str
+    path: str = ""
+    is_replaced: bool = False
+
+
+def _touched_groups(timeline: Timeline, since: Iterable[CompletedFile]) -> dict[FileGroup, _GroupHistory]:
+    """In the partitions in which rows changed: where only files were put together, there is nothing to read."""
+    groups, partitions = dict[FileGroup, _GroupHistory](), set[str]()
+    for file in since:
+        record = _record(timeline, file)
+        replaced = dict(_replaced_groups(record))
+        for partition, stat in write_stats_of(record):
+            history = groups.setdefault(
+                FileGroup(partition, stat["fileId"]), _GroupHistory(stat.get("prevCommit") or _NO_FILE)
+            )
+            history.path = stat["path"]
+        for group in replaced:
+            groups.setdefault(group, _GroupHistory("")).is_replaced = True
+        if record.get("operationType") not in TABLE_SERVICES:
+            partitions |= {partition for partition, _ in write_stats_of(record)} | {
+                group.partition for group in replaced
+            }
+    return {group: history for group, history in groups.items() if group.partition in partitions}
+
+
+def _record(timeline: Timeline, file: CompletedFile) -> Mapping[str, Any]:
+    try:
+        return timeline.record(file)
+    except CommitArchived as problem:
+        raise HistoryGone(str(problem)) from problem
+
+
+def _replaced_groups(record: Mapping[str, Any]) -> Iterator[tuple[FileGroup, None]]:
+    for partition, file_ids in (record.get("partitionToReplaceFileIds") or {}).items():
+        for file_id in file_ids:
+            yield FileGroup(partition, file_id), None
+
+
+def _files_before(
+    timeline: Timeline, groups: Mapping[FileGroup, _GroupHistory], committed: _Committed
+) -> Iterator[str]:
+    """Raises HistoryGone where one was cleaned away."""
+    wanted = {group: history for group, history in groups.items() if history.first != _NO_FILE}
+    names = {partition: timeline.list_names(partition) for partition in {group.partition for group in wanted}}
+    for group, history in wanted.items():
+        versions = [
+            name
+            for name in names[group.partition]
+            if name.startswith(f"{group.file_id}_") and name.endswith(".parquet")
+        ]
+        instant_of = {name: name.rpartition("_")[2].removesuffix(".parquet") for name in versions}
+        if history.first:
+            fitting = [name for name in versions if instant_of[name] == history.first]
+        else:
+            earlier = [name for name in versions if committed.includes(instant_of[name])]
+            fitting = sorted(earlier, key=instant_of.__getitem__)[-1:]
+        if not fitting:
+            raise HistoryGone(
+                f"files of {timeline.uri} that were replaced in `{group.partition or 'the table'}` are cleaned away: its readers have been told of by then"
+            )
+        yield "/".join(filter(None, (group.partition, fitting[0])))

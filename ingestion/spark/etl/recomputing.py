@@ -1,0 +1,128 @@
+"""Rows of the target made anew from what the inputs hold now: all, or those of some record keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from ingestion.domain.column_types import parse_type
+from ingestion.domain.schema import Schema
+from ingestion.spark.etl.input_changes import ChangedFiles
+from ingestion.spark.etl.views import InputViews
+from ingestion.spark.job import Job, JobError
+from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, StagedBatch
+from ingestion.spark.tables.spark_columns import comparable
+
+_MAX_VALUES = 1_000
+"""Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
+_RANK = "_lakehub_rank"
+
+
+def target_schema(job: Job) -> Schema:
+    assert job.spec.pipeline is not None
+    return Schema.of(job.spec.pipeline.columns)
+
+
+def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> DataFrame | None:
+    """The record keys, in the target's types, each once, that changes of the followed inputs reach. None: there is no change that is followed."""
+    types = target_schema(job).types
+    keys = [F.col(f"`{name}`").cast(types[name]).alias(name) for name in job.table.record_key]
+    frames = [
+        views.query(each.affected_keys).select(*keys)
+        for each in views.pipeline.inputs
+        if each.affected_keys and not changes[each.name].is_empty
+    ]
+    return reduce(DataFrame.union, frames).distinct() if frames else None
+
+
+def rows_of_keys(views: InputViews, keys: DataFrame, job: Job) -> DataFrame:
+    """`keys`: materialised, as it is read several times."""
+    rows = _with_values_of(_target_rows(views, job), keys)
+    condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
+    return rows.join(keys, condition, "left_semi")
+
+
+def all_rows(views: InputViews, job: Job) -> DataFrame:
+    return _target_rows(views, job)
+
+
+def _with_values_of(rows: DataFrame, keys: DataFrame) -> DataFrame:
+    """Only rows that can have one of the keys, said so that it reaches the scans of the inputs."""
+    lists = [F.collect_set(F.col(name)).alias(name) for name in keys.columns]
+    counts = keys.agg(*(F.approx_count_distinct(name).alias(name) for name in keys.columns)).first()
+    few = [name for name in keys.columns if counts is not None and counts[name] <= _MAX_VALUES // 2]
+    if not few:
+        return rows
+    values = keys.agg(*(each for each, name in zip(lists, keys.columns, strict=True) if name in few)).first()
+    assert values is not None
+    return reduce(lambda kept, name: kept.where(F.col(name).isin(*values[name])), few, rows)
+
+
+def _target_rows(views: InputViews, job: Job) -> DataFrame:
+    """In the target's columns and types."""
+    rows = views.query(views.pipeline.transform)
+    made = {name.casefold(): name for name in rows.columns}
+    if missing := [name for name in target_schema(job).names if name.casefold() not in made]:
+        raise JobError(
+            f"The SELECT of `{job.table.name}` makes no column `{missing[0]}`, which table.sql has. Nothing was written."
+        )
+    values = [
+        F.col(f"`{made[name.casefold()]}`").cast(type_).alias(name) for name, type_ in target_schema(job).types.items()
+    ]
+    return rows.select(*values)
+
+
+def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
+    """Each key once, written below `uri` for the write path. Raises JobError where a row has no key."""
+    schema = target_schema(job)
+    with job.phase("compute"):
+        numbered = _newest_of_each_key(rows, job).withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
+        numbered.write.mode("overwrite").parquet(f"{uri}/rows")
+        staged = job.spark.read.schema(_ddl(schema)).parquet(f"{uri}/rows")
+        batch = StagedBatch(uri, schema)
+        batch.read = batch.rows = staged.count()
+        _refuse_null_keys(job, staged)
+        _count_partitions(job, staged, batch)
+    return batch
+
+
+def _newest_of_each_key(rows: DataFrame, job: Job) -> DataFrame:
+    assert job.spec.pipeline is not None
+    types = {name: parse_type(type_) for name, type_ in job.spec.pipeline.columns.items()}
+    # Of equals always the same one, whenever it is computed.
+    order = [F.to_json(F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items()))).desc()]
+    if job.spec.pipeline.precombine:
+        order = [F.col(job.spec.pipeline.precombine).desc_nulls_last(), *order]
+    window = Window.partitionBy(*job.table.record_key).orderBy(*order)
+    return rows.withColumn(_RANK, F.row_number().over(window)).where(f"{_RANK} = 1").drop(_RANK)
+
+
+def _refuse_null_keys(job: Job, staged: DataFrame) -> None:
+    names = [*dict.fromkeys((*job.table.record_key, *filter(None, [job.table.partition_column])))]
+    sums = staged.agg(*(F.count_if(F.col(name).isNull()).alias(name) for name in names)).first()
+    counts = {name: sums[name] for name in names if sums is not None and sums[name]}
+    if counts:
+        nulls = ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())
+        raise JobError(
+            f"The SELECT of `{job.table.name}` makes rows without a key: {nulls}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
+        )
+
+
+def _count_partitions(job: Job, staged: DataFrame, batch: StagedBatch) -> None:
+    column = job.table.partition_column
+    if column is None:
+        return
+    groups = staged.groupBy(F.col(column).cast("string").alias("name")).count().limit(MAX_PARTITIONS + 1).collect()
+    batch.rows_by_partition = (
+        Counter({group["name"]: group["count"] for group in groups}) if len(groups) <= MAX_PARTITIONS else None
+    )
+
+
+def _ddl(schema: Schema) -> str:
+    types = schema.types | {SEQUENCE_COLUMN: "long"}
+    return ", ".join(f"`{name}` {type_}" for name, type_ in types.items())

@@ -1,0 +1,168 @@
+"""The jobs of a pipeline: the first load, what changed since, partitions anew. Each commit carries how far each input was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.domain.accounting import RowCounts
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.schema import SchemaEvolution, evolve_schema
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import PipelineSpec
+from ingestion.spark.etl import recomputing
+from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
+from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, changed_files
+from ingestion.spark.etl.views import InputViews
+from ingestion.spark.job import Job, JobError, logger
+from ingestion.spark.loading import rereading, write_path
+from ingestion.spark.loading.committing import commit_once
+from ingestion.spark.loading.staging import StagedBatch
+from ingestion.spark.loading.write_path import CommitPlan
+from ingestion.spark.tables import hudi
+from ingestion.spark.tables.timeline import Timeline
+
+_COPY_ON_WRITE = "COPY_ON_WRITE"
+INPUTS = "inputs"
+"""In the checkpoint: by name of the input the completion of the newest commit that was read."""
+
+
+def load(job: Job) -> JobReport:
+    """All rows, in one commit, of a table that is not there yet."""
+    plan = CommitPlan(
+        "bulk_insert", SchemaEvolution(recomputing.target_schema(job)), has_stored_rows=False, position=None
+    )
+    return _commit_all_rows(job, plan, commit_once)
+
+
+def load_again(job: Job, start: rereading.ReadingStart | None = None) -> JobReport:
+    """All rows, in one commit, in place of those that are there. `start`: of a job that has not had the table to itself since."""
+    plan = CommitPlan("insert_overwrite_table", _evolution(job), has_stored_rows=False, position=None, start=start)
+    return _commit_all_rows(job, plan, commit_once if start is None else _commit_alone)
+
+
+def _commit_all_rows(job: Job, plan: CommitPlan, commit: write_path.CommitAttempt) -> JobReport:
+    with job.phase("read"):
+        position = _position_now(_pipeline(job))  # before the rows: what is committed meanwhile is read again
+    with write_path.staging_folder(job) as uri:
+        batch = recomputing.stage(job, recomputing.all_rows(InputViews.of_now(job.spark, _pipeline(job)), job), uri)
+        return write_path.commit_batch(job, batch, replace(plan, position=position), commit)
+
+
+def _commit_alone(job: Job, batch: StagedBatch, plan: CommitPlan) -> RowCounts | None:
+    check_nobody_else_wrote(job, plan)
+    return commit_once(job, batch, plan)
+
+
+def follow(job: Job) -> JobReport:
+    """What has changed in the inputs since the checkpoint."""
+    timeline = hudi.check_table(job.table)
+    if done := job.report_of_earlier_attempt(timeline):
+        return done
+    return rereading.read_until_written(job, partial(_follow_once, job, timeline))
+
+
+def backfill(job: Job) -> JobReport:
+    """The rows of some partitions from all that the inputs hold, whatever was followed."""
+    timeline = hudi.check_table(job.table)
+    if done := job.report_of_earlier_attempt(timeline):
+        return done
+    return rereading.read_until_written(job, partial(_backfill_once, job, timeline))
+
+
+def _follow_once(job: Job, timeline: Timeline) -> JobReport:
+    start = rereading.note_reading_start(job, timeline)
+    before: Mapping[str, str] = start.checkpoint.position.get(INPUTS, {})
+    try:
+        with job.phase("read"):
+            changes = {each.name: changed_files(each.uri, before.get(each.name, "")) for each in _pipeline(job).inputs}
+        if all(each.after == each.upto for each in changes.values()):
+            return job.nothing_to_do_report(
+                instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position)
+            )
+        return _commit_changes(job, start, changes)
+    except HistoryGone as gone:
+        logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, gone)
+        report = load_again(job, start)
+        return replace(report, output={**report.output, "made_anew": str(gone)})
+
+
+def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[str, ChangedFiles]) -> JobReport:
+    views = InputViews.of_now(job.spark, _pipeline(job))
+    views.add_changes(changes)
+    position = {INPUTS: {name: each.upto for name, each in changes.items()}}
+    with write_path.staging_folder(job) as uri:
+        with job.phase("compute"):
+            keys = recomputing.affected_keys(views, changes, job)
+        return _replace_keys(job, start, views, keys, uri, position)
+
+
+def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
+    start, column = rereading.note_reading_start(job, timeline), job.table.partition_column
+    if column is None:
+        raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
+    views = InputViews.of_now(job.spark, _pipeline(job))
+    made, stored = recomputing.all_rows(views, job), hudi.read_table(views.session, job.table)
+    names, types = job.table.record_key, recomputing.target_schema(job).types
+    parts = [
+        rows.where(F.col(column).isin(*job.spec.partitions)).select(
+            *(F.col(name).cast(types[name]).alias(name) for name in names)
+        )
+        for rows in (made, stored)
+    ]
+    with write_path.staging_folder(job) as uri:
+        keys = parts[0].union(parts[1]).distinct()
+        return _replace_keys(job, start, views, keys, uri, position=None)
+
+
+def _replace_keys(
+    job: Job,
+    start: rereading.ReadingStart,
+    views: InputViews,
+    keys: DataFrame | None,
+    uri: str,
+    position: Position | None,
+) -> JobReport:
+    names, types = job.table.record_key, recomputing.target_schema(job).types
+    with job.phase("compute"):
+        if keys is None:
+            keys = views.session.createDataFrame([], ", ".join(f"`{name}` {types[name]}" for name in names))
+        keys.where(" AND ".join(f"`{name}` IS NOT NULL" for name in names)).write.parquet(f"{uri}/keys")
+        schema = ", ".join(f"`{name}` {types[name]}" for name in names)
+        keys, own = (session.read.schema(schema).parquet(f"{uri}/keys") for session in (views.session, job.spark))
+        count = keys.count()
+    batch = recomputing.stage(job, recomputing.rows_of_keys(views, keys, job), uri)
+    plan = CommitPlan("upsert", _evolution(job), True, position, position and start.checkpoint.position, start)
+    if count and not batch.rows:  # of rows that go, the write path sees none
+        write_path.prepare_look_up(job)
+    return write_path.commit_batch(job, batch, plan, replacing(own, count))
+
+
+def _evolution(job: Job) -> SchemaEvolution:
+    return evolve_schema(
+        hudi.stored_schema(job.spark, job.table),
+        recomputing.target_schema(job),
+        fixed=write_path.key_columns(job.table),
+    )
+
+
+def _pipeline(job: Job) -> PipelineSpec:
+    assert job.spec.pipeline is not None
+    return job.spec.pipeline
+
+
+def _position_now(pipeline: PipelineSpec) -> Position:
+    """Raises JobError where an input is no table yet, or one whose rows lie in logs beside their files."""
+    for each in pipeline.inputs:
+        if (kind := Timeline(each.uri).require().properties.get("hoodie.table.type", _COPY_ON_WRITE)) != _COPY_ON_WRITE:
+            raise JobError(
+                f"The input `{each.name}` at {each.uri} is a table of the type {kind}: a pipeline reads {_COPY_ON_WRITE} tables."
+            )
+    completions = {each.name: Timeline(each.uri).latest_completion() for each in pipeline.inputs}
+    if empty := [each for each in pipeline.inputs if not completions[each.name]]:
+        raise JobError(f"The input `{empty[0].name}` at {empty[0].uri} has no commit yet. Bootstrap it first.")
+    return {INPUTS: completions}

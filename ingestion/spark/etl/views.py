@@ -1,0 +1,63 @@
+"""The inputs as the queries of a pipeline see them, in a Spark session of its own: what one job calls `flights` another cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from ingestion.domain.pipelines.view_names import ANY, CHANGED
+from ingestion.spark.contract.spec import PipelineSpec
+from ingestion.spark.etl.changed_rows import changed_rows
+from ingestion.spark.etl.input_changes import ChangedFiles
+from ingestion.spark.tables.hudi import META_COLUMNS, has_metadata_table
+
+_OF_SESSION = ("spark.sql.variable.substitute", "spark.sql.session.timeZone")
+"""No text of a query becomes a setting or a variable of the environment, and times are those of the job's session, however that was told."""
+
+
+@dataclass
+class InputViews:
+    """`session`: in which the queries run."""
+
+    session: SparkSession
+    pipeline: PipelineSpec
+    columns: dict[str, T.StructType] = field(default_factory=dict)
+
+    @classmethod
+    def of_now(cls, spark: SparkSession, pipeline: PipelineSpec) -> InputViews:
+        """Each input by its name, as it is now."""
+        views = cls(spark.newSession(), pipeline)
+        for setting in _OF_SESSION:
+            views.session.conf.set(setting, spark.conf.get(setting) or "")
+        for each in pipeline.inputs:
+            rows = _rows_now(views.session, each.uri)
+            rows.createOrReplaceTempView(each.name)
+            views.columns[each.name] = rows.schema
+        return views
+
+    def add_changes(self, changes: Mapping[str, ChangedFiles]) -> None:
+        """What the queries for affected keys read. Raises HistoryGone."""
+        for each in self.pipeline.inputs:
+            rows = self.session.table(each.name)
+            files = changes[each.name]
+            if files.is_empty:
+                rows.createOrReplaceTempView(f"{ANY}{each.name}")
+                continue
+            before, now = changed_rows(self.session, each.uri, files, self.columns[each.name])
+            before.unionByName(now).createOrReplaceTempView(f"{CHANGED}{each.name}")
+            rows.unionByName(before).createOrReplaceTempView(f"{ANY}{each.name}")
+
+    def query(self, sql: str) -> DataFrame:
+        return self.session.sql(sql)
+
+
+def _rows_now(spark: SparkSession, uri: str) -> DataFrame:
+    options = {
+        "hoodie.metadata.enable": "true" if has_metadata_table(uri) else "false",
+        "hoodie.enable.data.skipping": "false",
+    }
+    rows = spark.read.format("hudi").options(**options).load(uri)
+    return rows.drop(*META_COLUMNS)

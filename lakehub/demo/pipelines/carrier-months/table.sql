@@ -1,0 +1,7 @@
+CREATE TABLE carrier_months (
+  month STRING,
+  carrier STRING,
+  days BIGINT,
+  flights BIGINT,
+  earnings DECIMAL(16, 2)
+)

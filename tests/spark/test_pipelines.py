@@ -1,0 +1,179 @@
+"""A pipeline's target equals a full recomputation after whatever happened to its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
+from ingestion.spark.etl import few_rows
+from ingestion.spark.execute import execute
+from ingestion.spark.tables.timeline import Timeline
+from tests.spark.order_shop import loaded_by_id
+from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
+
+TABLES = {
+    "flights": InputTable({"id": "long", "day": "string", "tail": "string", "carrier": "string", "delay": "int"}, ("id",), "day"),
+    "airlines": InputTable({"carrier": "string", "name": "string"}, ("carrier",)),
+    "planes": InputTable({"tail": "string", "maker": "string"}, ("tail",)),
+}  # fmt: skip
+WIDE = pipeline_of(
+    "SELECT f.id, f.day, f.carrier, a.name AS airline, p.maker, f.delay FROM flights f LEFT JOIN planes p ON f.tail = p.tail LEFT JOIN airlines a ON f.carrier = a.carrier",
+    {"id": "long", "day": "string", "carrier": "string", "airline": "string", "maker": "string", "delay": "int"},
+    ("id",),
+    "flights", "planes", "airlines",
+    partition="day",
+)  # fmt: skip
+DAYS = pipeline_of(
+    "SELECT f.day, a.name AS airline, count(*) AS flights, sum(f.delay) AS delay FROM flights f JOIN airlines a ON f.carrier = a.carrier GROUP BY f.day, a.name",
+    {"day": "string", "airline": "string", "flights": "long", "delay": "long"},
+    ("day", "airline"),
+    "flights", "airlines",
+    partition="day",
+)  # fmt: skip
+
+
+def lake_of(spark: SparkSession, folder: Path, kind: str) -> PipelineLake:
+    """Loaded, from 40 flights of four days."""
+    lake = PipelineLake(spark, folder, TABLES, {"wide": {"wide": WIDE, "days": DAYS}[kind]}, "record_index" if kind == "wide" else "simple")  # fmt: skip
+    days = [f"2013-01-{day:02}" for day in range(1, 5)]
+    lake.put("flights", [(n, days[n % 4], f"N{n % 5}", ("UA", "AA", "DL")[n % 3], n) for n in range(40)])
+    lake.put("airlines", [("UA", "United"), ("AA", "American")])
+    lake.put("planes", [("N0", "Boeing"), ("N1", "Airbus")])
+    report = lake.run("bootstrap")
+    assert (report.status, report.error) == ("succeeded", None)
+    return lake
+
+
+@pytest.mark.parametrize(("kind", "most_rows"), [("wide", 0), ("days", few_rows.MAX_ROWS)])
+def test_it_equals_a_full_recomputation_after_each_change(
+    spark: SparkSession, tmp_path: Path, kind: str, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written by Spark, and without it."""
+    monkeypatch.setattr(few_rows, "MAX_ROWS", most_rows)
+    lake = lake_of(spark, tmp_path, kind)
+    assert lake.differences("wide") == NOTHING
+    changes: dict[str, Callable[[], object]] = {
+        "a late flight, another, and one that moves to another day": lambda: lake.put("flights", [(100, "2013-01-01", "N9", "DL", 7), (3, "2013-01-04", "N3", "UA", 70), (5, "2013-02-01", "N0", "AA", 1)]),
+        "an airline that gets another name, and a new one": lambda: lake.put("airlines", [("UA", "United Airlines"), ("DL", "Delta")]),
+        "deleted flights": lambda: lake.remove("flights", [(n, f"2013-01-{n % 4 + 1:02}", "", "", 0) for n in (0, 4, 8)]),
+        "a deleted airline": lambda: lake.remove("airlines", [("AA", "")]),
+        "all airlines anew": lambda: lake.replace_all("airlines", [("AA", "American"), ("DL", "Delta Air Lines")]),
+    }  # fmt: skip
+    shares = {"wide": [*changes][:3], "days": [*changes][2:]}  # each takes a minute where machines are slow
+    for what in shares[kind]:
+        changes[what]()
+        report = lake.run("incremental")
+        assert (report.status, report.error) == ("succeeded", None), what
+        assert lake.differences("wide") == NOTHING, what
+    assert lake.run("incremental").status == "nothing_to_do"
+
+
+def test_who_was_overtaken_reads_its_inputs_again(spark: SparkSession, tmp_path: Path) -> None:
+    """A backfill has made its rows, and then the flights change and another run brings that in."""
+    lake = lake_of(spark, tmp_path, "days")
+
+    def change_and_follow() -> None:
+        lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000)])
+        assert lake.run("incremental").error is None
+
+    report = lake.run("backfill", partitions=("2013-01-01",), before_write=change_and_follow)
+    assert report.error is None
+    assert lake.differences("wide") == NOTHING
+
+
+def test_what_was_not_brought_in_yet_a_backfill_makes_for_its_partitions_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = lake_of(spark, tmp_path, "days")
+    lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000), (1, "2013-01-02", "N0", "UA", 1_000)])
+    report = lake.run("backfill", partitions=("2013-01-01",))
+    assert (report.error, [*report.partitions]) == (None, ["2013-01-01"])
+    assert {row[0] for row in lake.differences("wide")["recomputed"]} == {"2013-01-02"}
+    assert lake.run("incremental").error is None
+    assert lake.differences("wide") == NOTHING
+
+
+def test_an_input_whose_history_is_gone_is_read_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """Its commits are archived, as of a pipeline that was paused for weeks."""
+    lake = lake_of(spark, tmp_path, "days")
+    lake.remove("flights", [(0, "2013-01-01", "", "", 0)])
+    folder = tmp_path / "lake" / "airlines" / ".hoodie" / "timeline"
+    lake.put("airlines", [("DL", "Delta")])
+    oldest = Timeline(lake.uri("airlines")).completed()[0]
+    (folder / oldest.name).unlink()
+    report = lake.run("incremental")
+    assert (report.status, report.error) == ("succeeded", None)
+    assert "are archived" in report.output["made_anew"]
+    assert lake.differences("wide") == NOTHING
+    assert lake.run("incremental").status == "nothing_to_do"
+
+
+ORDERS = pipeline_of(
+    "SELECT o.day, count(*) AS orders, max(o.amount) AS largest FROM orders o GROUP BY o.day",
+    {"day": "string", "orders": "long", "largest": "double"},
+    ("day",),
+    "orders",
+    partition="day",
+)
+
+
+def test_what_our_own_jobs_write_is_followed_without_a_spark_job_or_with_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Small batches are written by Hudi's Java client, files are put together, rows move and are deleted."""
+    shop = loaded_by_id(spark, tmp_path, "record_index")
+    lake = PipelineLake(spark, tmp_path, {"orders": InputTable({"id": "long", "day": "string", "amount": "double"}, ("id",), "day")}, {"wide": ORDERS})  # fmt: skip
+    assert lake.run("bootstrap").error is None
+    shop.add((30, "2026-11-01", 99.0, "2026-11-16 09:00:00"), (31, "2026-11-09", 1.0, "2026-11-16 09:00:00"))
+    shop.sql("update orders set day = '2026-11-02', updated_at = '2026-11-16 09:00:00' where id = 0")
+    assert shop.run(spark, "incremental", "i").error is None
+    assert lake.run("incremental").partitions.keys() == {"2026-11-01", "2026-11-02", "2026-11-09"}
+    assert lake.differences("wide") == NOTHING
+    assert shop.run(spark, "delete", "d", source=None, delete=DeleteSpec(keys=(("29",), ("31",)))).error is None
+    assert shop.run(spark, "cluster", "c", source=None, cluster=ClusterSpec(quiet_s=0.0)).error is None
+    report = lake.run("incremental")
+    assert (report.error, report.counts.applied) == (None, 2)
+    assert lake.differences("wide") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("SELECT nullif(o.day, o.day) AS day, 1 AS orders, 1.0 AS largest FROM orders o", "makes rows without a key: `day` is null in 1"),
+        ("SELECT o.day, count(*) AS n, 1.0 AS largest FROM orders o GROUP BY o.day", "makes no column `orders`"),
+        ("SELECT o.day, assert_true(false) AS orders, 1.0 AS largest FROM orders o", "is not true"),
+    ],
+)  # fmt: skip
+def test_a_select_that_makes_no_rows_of_the_target_writes_nothing(
+    spark: SparkSession, tmp_path: Path, sql: str, error: str
+) -> None:
+    lake = PipelineLake(spark, tmp_path, {"orders": InputTable({"id": "long", "day": "string"}, ("id",))}, {"wide": replace(ORDERS, transform=sql)})  # fmt: skip
+    lake.put("orders", [(1, "2026-11-01")])
+    spec = replace(lake.spec("bootstrap", "b"), pipeline=replace(lake.pipeline_spec("wide"), transform=sql))
+    report = execute(spec, spark=spark, secrets={})
+    assert report.status == "failed"
+    assert error in str(report.error)
+    assert not Timeline(lake.uri("wide")).exists
+
+
+def test_an_input_that_is_not_there_or_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    lake = PipelineLake(spark, tmp_path, {"orders": InputTable({"id": "long", "day": "string", "amount": "double"}, ("id",))}, {"wide": ORDERS})  # fmt: skip
+    assert "does not exist, so it is no table" in str(lake.run("bootstrap").error)
+    lake.put("orders", [(1, "2026-11-01", 1.0)])
+    properties = tmp_path / "lake" / "orders" / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
+    assert "is a table of the type MERGE_ON_READ" in str(lake.run("bootstrap").error)
+
+
+def test_a_text_of_the_query_never_becomes_a_variable(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would write the value of `${system:user.name}`, or of a variable of the environment, in its place."""
+    sql = "SELECT concat(o.day, '${system:user.name}${env:PATH}') AS day, o.id AS orders, o.amount AS largest FROM orders o"
+    lake = PipelineLake(spark, tmp_path, {"orders": InputTable({"id": "long", "day": "string", "amount": "double"}, ("id",))}, {"wide": replace(ORDERS, transform=sql, partition="")})  # fmt: skip
+    lake.put("orders", [(1, "2026-11-01", 1.0)])
+    assert lake.run("bootstrap").error is None
+    assert [row.day for row in lake.stored("wide").collect()] == ["2026-11-01${system:user.name}${env:PATH}"]

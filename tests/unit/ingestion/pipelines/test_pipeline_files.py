@@ -1,0 +1,136 @@
+"""The three files of a pipeline: what they say, and what is wrong in them, with the line."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ingestion.domain.pipelines.definition import PipelineInput
+from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.domain.pipelines.reading import read_pipeline
+
+TABLE = """CREATE TABLE flights_by_day (
+  day STRING,
+  airline STRING,
+  flights BIGINT,
+  delay DECIMAL(12, 2)
+)
+"""
+PIPELINE = """name: flights-by-day
+team: flight-ops
+tier: 2
+record_key: [day, airline]
+partition: day
+grain: day
+every: 30m
+source: flights
+inputs:
+  airlines: airlines
+"""
+TRANSFORM = """SELECT f.day, a.name AS airline, count(*) AS flights, sum(f.delay) AS delay
+FROM <SRC> f JOIN airlines a ON f.carrier = a.carrier
+GROUP BY f.day, a.name
+"""
+
+
+def problems(table: str = TABLE, pipeline: str = PIPELINE, transform: str = TRANSFORM) -> list[str]:
+    try:
+        read_pipeline({"table.sql": table, "pipeline.yaml": pipeline, "transform.sql": transform})
+    except BadPipeline as bad:
+        return [str(problem) for problem in bad.problems]
+    return []
+
+
+def test_what_they_say() -> None:
+    read = read_pipeline({"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM})
+    assert (read.name, read.team, read.tier, read.every) == ("flights-by-day", "flight-ops", 2, timedelta(minutes=30))
+    assert (read.record_key, read.partition, read.grain) == (("day", "airline"), "day", "day")
+    assert read.inputs == (PipelineInput("flights", "flights"), PipelineInput("airlines", "airlines"))
+    assert read.columns.types == {"day": "string", "airline": "string", "flights": "long", "delay": "decimal(12,2)"}
+    assert "FROM `flights` AS f" in read.transform
+
+
+def test_hudis_names_of_options_are_taken() -> None:
+    hudi = PIPELINE.replace("record_key: [day, airline]", "hoodie.datasource.write.recordkey.field: day,airline")
+    hudi = hudi.replace("partition: day", "hoodie.datasource.write.partitionpath.field: day")
+    hudi += "hoodie.datasource.write.operation: upsert\nhoodie.datasource.write.precombine.field: flights\n"
+    read = read_pipeline({"table.sql": TABLE, "pipeline.yaml": hudi, "transform.sql": TRANSFORM})
+    assert (read.record_key, read.partition, read.precombine) == (("day", "airline"), "day", "flights")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("tier: 2", "tier: 9", "pipeline.yaml:3: `tier` is '9': it is a number from 0, the highest, to 5."),
+        ("record_key:", "record_keys:", "pipeline.yaml:4: There is no field `record_keys`. Did you mean `record_key`?"),
+        ("team: flight-ops\n", "", "pipeline.yaml: `team` is missing."),
+        ("every: 30m", "every: soon", "pipeline.yaml:7: `every` is 'soon': write a duration from 30s to 366d, such as 15m or 2h."),
+        ("grain: day", "grain: dya", "pipeline.yaml:6: `grain` is 'dya'. Did you mean `day`?"),
+        ("[day, airline]", "[day, arline]", "pipeline.yaml: `record_key` names `arline`, which table.sql lacks. Did you mean `airline`?"),
+        ("  airlines: airlines", "  airlines: [airlines", "pipeline.yaml:11: The YAML cannot be read: expected ',' or ']', but got '<stream end>'."),
+        ("tier: 2", "tier: &x 2", "pipeline.yaml:3: Anchors and aliases are not taken: write the value out."),
+        ("tier: 2", "tier: 2\ntier: 3", "pipeline.yaml:4: `tier` is given twice."),
+        ("  airlines: airlines", "  airlines: {dataset: airlines, changes: never}", "pipeline.yaml:10: `changes` is `followed` or `ignored`."),
+        ("  airlines: airlines", "  airlines: flights-by-day", "pipeline.yaml: The input `airlines` is the target itself."),
+        ("  airlines: airlines", "  lakehub_any_x: airlines", "pipeline.yaml:10: No input is called `lakehub_any_x`: names that begin with `lakehub_` are Lakehub's own."),
+        ("source: flights", "source: Flights!", "pipeline.yaml:8: `source` is 'Flights!': it has the name of a dataset."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_yaml_is_told_with_its_line(old: str, new: str, expected: str) -> None:
+    assert expected in problems(pipeline=PIPELINE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("flights BIGINT", "flights BIGNUM", "table.sql:4: "),
+        ("flights BIGINT", "`a b` BIGINT", "table.sql: "),
+        ("CREATE TABLE flights_by_day (", "SELECT 1 (", "table.sql"),
+        ("  airline STRING,\n", "  airline STRING,\n  Airline STRING,\n", "table.sql: The column `airline` is there more than once."),
+        ("day STRING", "day BINARY", "pipeline.yaml: `record_key` names `day`, a binary"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_table_is_told(old: str, new: str, expected: str) -> None:
+    assert any(expected in problem for problem in problems(table=TABLE.replace(old, new))), problems(
+        table=TABLE.replace(old, new)
+    )
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        (TRANSFORM.replace("<SRC>", "flights"), "transform.sql: `<SRC>` is missing"),
+        (TRANSFORM.replace("JOIN airlines a", "JOIN arlines a"), "may not read `arlines`. Did you mean `airlines`?"),
+        (TRANSFORM + "; DROP TABLE x", "One SELECT is wanted, not 2 statements."),
+        ("INSERT INTO t " + TRANSFORM, "One SELECT is wanted"),
+        ("SELECT * FROM <SRC> JOIN parquet.`/etc/passwd` ON true JOIN airlines", "of a schema"),
+        (TRANSFORM.replace("count(*)", "reflect('java.lang.System', 'exit', 1)"), "is not known to only compute"),
+        (TRANSFORM.replace("count(*)", "max(current_timestamp())"), "changes with the clock or by chance"),
+        (TRANSFORM.replace("count(*)", "max(rand())"), "rand"),
+        (TRANSFORM.replace("count(*)", "first(f.delay)"), "FIRST(f.delay) takes rows in whatever order they are read"),
+        (TRANSFORM.replace("SELECT", "SELCT"), "transform.sql:"),
+        (TRANSFORM + "LIMIT 5", "What a change reaches cannot be said. It has LIMIT"),
+        (TRANSFORM.replace(", a.name\n", "\n"), "The key `airline` is not grouped by: add `a.name` to GROUP BY."),
+        (TRANSFORM.replace(" JOIN", " LEFT JOIN"), "The key `airline` may come from `a`, which is joined by LEFT JOIN"),
+        (TRANSFORM.replace(" JOIN", " FULL JOIN"), "It has a FULL JOIN: write it with JOIN or LEFT JOIN."),
+        (TRANSFORM.replace("sum(f.delay) AS delay", "sum(f.delay) AS dely"), "The SELECT has no column `delay` of its own"),
+        ("WITH x AS (SELECT 1 AS y) " + TRANSFORM, "It has WITH: make what it defines a pipeline of its own"),
+        (TRANSFORM.replace("count(*)", "count(*) OVER (PARTITION BY f.day)"), "It has a window"),
+        ("SELECT f.day, 'x' AS airline, 1 AS flights, f.delay FROM <SRC> f", "The input `airlines` is not read"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_select_is_told(transform: str, expected: str) -> None:
+    assert any(expected in problem for problem in problems(transform=transform)), problems(transform=transform)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    several = problems(TABLE.replace("BIGINT", "BIGNUM"), PIPELINE.replace("tier: 2", "tier: x"), "SELECT 1")
+    assert {problem.partition(":")[0] for problem in several} == {"table.sql", "pipeline.yaml", "transform.sql"}
+
+
+@pytest.mark.parametrize("text", ["", "a", "- 1", "x: " + "[" * 50, "\x00", "a: b\n" * 30_000, "? [a]\n: b"])
+def test_no_text_is_more_than_refused(text: str) -> None:
+    assert problems(pipeline=text)
+    assert problems(table=text)
+    assert problems(transform=text)

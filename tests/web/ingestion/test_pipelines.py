@@ -1,0 +1,202 @@
+"""A pipeline that is registered: its dataset, what its jobs are expected, when they are due, and how far it has read its inputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.http import HttpResponse
+from django.test import Client
+
+from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.models import JobRun, JobState, Pipeline, ReaderPosition
+from ingestion.pipelines.registering import register_pipeline
+from ingestion.runs import feed_schedule, job_runs, run_worker
+from ingestion.spark.contract.report import SUCCEEDED, JobReport
+from ingestion.spark.contract.spec import JobSpec
+from lakehub.accounts.models import Role
+from lakehub.catalog.models import Dataset, FeedKind
+from tests import factories as given
+from tests.factories import MINUTE, NOW
+from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
+from tests.web.ingestion.conftest import FakeLauncher, worker_at
+
+TEXTS = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM}
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def inputs() -> dict[str, Dataset]:
+    columns = {"flights": ("id", "day", "carrier", "delay"), "airlines": ("carrier", "name")}
+    return {
+        name: given.dataset(name, copies=("dc1", "dc2") if name == "flights" else ("dc1",), columns=[{"name": column, "type": "string", "nullable": True} for column in names])
+        for name, names in columns.items()
+    }  # fmt: skip
+
+
+def register(**texts: str) -> Dataset:
+    return register_pipeline({**TEXTS, **texts}, actor="ana", now=NOW).dataset
+
+
+def problems(**texts: str) -> list[str]:
+    with pytest.raises(BadPipeline) as refused:
+        register_pipeline({**TEXTS, **texts}, actor="ana", now=NOW)
+    return [str(problem) for problem in refused.value.problems]
+
+
+def test_its_target_is_a_dataset_with_a_copy_where_all_inputs_have_one(inputs: dict[str, Dataset]) -> None:
+    dataset = register()
+    assert (dataset.name, dataset.record_key, dataset.partition_column, dataset.grain) == ("flights-by-day", ["day", "airline"], "day", "day")  # fmt: skip
+    assert (dataset.feed.kind, dataset.feed.every, dataset.feed.connection) == (FeedKind.PIPELINE, 30 * MINUTE, None)
+    assert [copy.data_center.name for copy in dataset.copies.all()] == ["dc1"]
+    assert {edge.upstream.name for edge in dataset.upstream_edges.all()} == {"flights", "airlines"}
+    assert [column["name"] for column in dataset.columns] == ["day", "airline", "flights", "delay"]
+
+
+def test_its_jobs_are_told_the_inputs_of_their_data_center_and_the_queries(inputs: dict[str, Dataset]) -> None:
+    register()
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW)] == ["bootstrap"]
+    launcher = FakeLauncher()
+    run_worker.run_next(worker_at(NOW, launcher))
+    ((spec, secrets),) = launcher.asked
+    assert (spec.kind, spec.source, secrets) == ("bootstrap", None, {})
+    assert spec.pipeline is not None
+    assert {each.name: each.uri for each in spec.pipeline.inputs} == {"flights": "file:///lake/dc1/flights", "airlines": "file:///lake/dc1/airlines"}  # fmt: skip
+    assert "lakehub_changed_airlines" in spec.pipeline.inputs[1].affected_keys
+    assert spec == JobSpec.from_json(spec.to_json())
+
+
+def test_it_is_due_an_interval_after_it_ran_last_and_not_while_it_runs(inputs: dict[str, Dataset]) -> None:
+    copy = given.copy_of(register())
+    given.run(copy, "bootstrap", ended_at=NOW)  # type: ignore[arg-type]  # its value
+    assert feed_schedule.request_due_runs(now=NOW + 29 * MINUTE) == []
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 30 * MINUTE)] == ["incremental"]
+    assert feed_schedule.request_due_runs(now=NOW + 90 * MINUTE) == []
+    JobRun.objects.filter(kind="incremental").update(state=JobState.FAILED, ended_at=NOW + 31 * MINUTE)
+    assert feed_schedule.next_request_at(now=NOW + 40 * MINUTE) == NOW + 61 * MINUTE
+
+
+def test_its_inputs_keep_what_it_has_not_read_yet(inputs: dict[str, Dataset]) -> None:
+    register()
+    feed_schedule.request_due_runs(now=NOW)
+    positions = {"flights": "20261117100000000", "airlines": "20261117110000000"}
+    launcher = FakeLauncher(lambda spec: JobReport(spec.run_id, SUCCEEDED, checkpoint={"inputs": positions}))
+    run_worker.run_next(worker_at(NOW, launcher))
+    read = ReaderPosition.objects.filter(name="pipeline flights-by-day")
+    assert {each.copy.dataset.name: each.position for each in read} == positions
+    assert {each.copy.data_center.name for each in read} == {"dc1"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("airlines: airlines", "airlines: arlines", "The lake has no dataset `arlines`. Did you mean `airlines`?"),
+        ("team: flight-ops", "team: flght-ops", "There is no team `flght-ops`. Did you mean `flight-ops`?"),
+        ("name: flights-by-day", "name: planes", "There is a dataset `planes` already, which is no pipeline's"),
+    ],
+)
+def test_names_that_are_not_there_or_taken_are_refused(
+    inputs: dict[str, Dataset], old: str, new: str, expected: str
+) -> None:
+    given.dataset("planes")
+    assert expected in " ".join(problems(**{"pipeline.yaml": PIPELINE.replace(old, new)}))
+    assert not Pipeline.objects.exists()
+
+
+def test_a_circle_of_pipelines_is_refused(inputs: dict[str, Dataset]) -> None:
+    register()
+    given.edge(Dataset.objects.get(name="flights-by-day"), inputs["airlines"])
+    assert "The input `airlines` is made from `flights-by-day` itself" in " ".join(problems())
+
+
+def test_inputs_in_no_common_data_center_are_refused(inputs: dict[str, Dataset]) -> None:
+    given.copy_of(inputs["flights"], "dc1").delete()
+    assert "No data center has copies of all inputs" in " ".join(problems())
+
+
+def test_what_was_fixed_when_its_table_was_made_stays(inputs: dict[str, Dataset]) -> None:
+    register()
+    assert "`grain` was day, and is none now" in " ".join(
+        problems(**{"pipeline.yaml": PIPELINE.replace("grain: day\n", "")})
+    )
+
+
+def test_other_files_change_it_and_say_whether_its_rows_are_others(inputs: dict[str, Dataset]) -> None:
+    register()
+    again = register_pipeline({**TEXTS, "pipeline.yaml": PIPELINE.replace("30m", "1h")}, actor="ana", now=NOW)
+    assert (again.is_new, again.remakes_rows, again.dataset.feed.every) == (False, False, 60 * MINUTE)
+    other = {**TEXTS, "transform.sql": TRANSFORM.replace("sum(f.delay)", "max(f.delay)")}
+    assert register_pipeline(other, actor="ana", now=NOW).remakes_rows
+
+
+def test_the_command_checks_and_registers_a_folder(
+    inputs: dict[str, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    call_command("pipelines", "check", str(tmp_path))
+    assert "flights-by-day: nothing is wrong. It makes 4 columns, keyed by day, airline." in capsys.readouterr().out
+    assert not Pipeline.objects.exists()
+    call_command("pipelines", "register", str(tmp_path))
+    assert "The pipeline flights-by-day is registered." in capsys.readouterr().out
+    given.run(given.copy_of(Dataset.objects.get(name="flights-by-day")), "bootstrap")  # type: ignore[arg-type]  # its value
+    (tmp_path / "transform.sql").write_text(TRANSFORM.replace("sum(f.delay)", "max(f.delay)"))
+    call_command("pipelines", "register", str(tmp_path))
+    assert "is changed; 1 of its tables are made anew" in capsys.readouterr().out
+    assert JobRun.objects.get(state=JobState.QUEUED).params == {"replace": True}
+    (tmp_path / "table.sql").write_bytes(b"\xff")
+    with pytest.raises(CommandError, match=r"table\.sql: It is no text in UTF-8"):
+        call_command("pipelines", "check", str(tmp_path))
+    with pytest.raises(CommandError, match="There is no folder"):
+        call_command("pipelines", "check", str(tmp_path / "x"))
+
+
+def signed_in(client: Client, role: Role) -> Client:
+    given.member(person := given.user(), given.team(), role)
+    client.force_login(person)
+    return client
+
+
+def post(client: Client, query: str = "", **texts: str) -> HttpResponse:
+    body = {"files": {**TEXTS, **texts}}
+    return client.post(f"/api/v1/modelled-tables{query}", body, content_type="application/json")  # type: ignore[return-value]  # as every answer is
+
+
+def test_the_api_checks_registers_and_shows_it(inputs: dict[str, Dataset], client: Client) -> None:
+    signed_in(client, Role.OWNER)
+    checked = json.loads(post(client, "?check=1").content)
+    assert (checked["dataset"], checked["data_centers"], checked["record_key"]) == ("flights-by-day", ["dc1"], ["day", "airline"])  # fmt: skip
+    assert not Pipeline.objects.exists()
+    answer = post(client)
+    assert (answer.status_code, json.loads(answer.content)) == (201, {"dataset": "flights-by-day", "is_new": True, "rebuilds": 0})  # fmt: skip
+    shown = client.get("/api/v1/datasets/flights-by-day/pipeline").json()
+    assert shown["files"] == TEXTS
+    assert [each["name"] for each in shown["inputs"]] == ["flights", "airlines"]
+    assert client.get("/api/v1/datasets/flights/pipeline").status_code == 404
+
+
+def test_the_api_says_what_is_wrong_by_file_and_line(inputs: dict[str, Dataset], client: Client) -> None:
+    answer = post(signed_in(client, Role.OWNER), **{"pipeline.yaml": PIPELINE.replace("tier: 2", "tier: 9")})
+    assert answer.status_code == 422
+    assert "line 3: `tier` is '9'" in answer.content.decode()
+
+
+def test_who_may_not_onboard_for_the_team_registers_nothing(inputs: dict[str, Dataset], client: Client) -> None:
+    assert post(signed_in(client, Role.VIEWER)).status_code == 403
+    given.member(stranger := given.user(), given.team("others"), Role.OWNER)
+    client.force_login(stranger)
+    assert post(client).status_code == 403
+    assert not Pipeline.objects.exists()
+
+
+def test_a_request_that_makes_rows_anew_is_whole_or_not_made(inputs: dict[str, Dataset], client: Client) -> None:
+    """The queue of the copy is full, so the files stay as they were."""
+    copy = given.copy_of(register())
+    given.run(copy, "bootstrap")  # type: ignore[arg-type]  # its value
+    for _ in range(job_runs.MAX_WAITING_REQUESTS):
+        given.run(copy, "backfill", JobState.QUEUED, asked_by="ana")  # type: ignore[arg-type]  # its value
+    answer = post(signed_in(client, Role.OWNER), **{"transform.sql": TRANSFORM.replace("sum(f.delay)", "max(f.delay)")})
+    assert answer.status_code == 409
+    assert Pipeline.objects.get().files == TEXTS
