@@ -5,30 +5,26 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.domain.pipelines.view_names import INPUTS
 from ingestion.lake import readers
 from ingestion.models import Pipeline
+from ingestion.pipelines.specs import input_copies
 from ingestion.spark.contract.report import JobReport
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 
 logger = logging.getLogger(__name__)
 
-_INPUTS = "inputs"
-"""In the checkpoint of a pipeline's commits (`ingestion.spark.etl.runs`)."""
-
 
 def note_read(copy: DatasetCopy, report: JobReport, *, now: datetime) -> None:
     """Of a run that has ended: `report` has the checkpoint that counts now. Nothing for a copy that no pipeline makes."""
-    positions = (report.checkpoint or {}).get(_INPUTS)
+    positions = (report.checkpoint or {}).get(INPUTS)
     registered = Pipeline.objects.filter(dataset=copy.dataset_id).first()
     if not positions or registered is None:
         return
-    datasets = {each.name: each.dataset for each in read_pipeline(registered.files).inputs}
-    there = DatasetCopy.objects.filter(data_center=copy.data_center_id, dataset__name__in=datasets.values())
-    copies = {each.dataset.name: each for each in there.select_related("dataset", "data_center")}
+    copies = input_copies(copy, registered)
     for name, position in positions.items():
-        if (read := copies.get(datasets.get(name, ""))) is not None:
+        if (read := copies.get(name)) is not None:
             try:
                 readers.note_position(read, f"pipeline {copy.dataset.name}", position, actor="ingestion", now=now)
             except Refused as problem:

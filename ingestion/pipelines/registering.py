@@ -10,10 +10,11 @@ from typing import Any
 from django.db import transaction
 
 from ingestion.domain.pipelines.definition import PipelineDefinition
-from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, read_pipeline_file
+from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
-from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.models import Pipeline
+from ingestion.pipelines.specs import column_names
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.copies import create_copy
@@ -49,7 +50,7 @@ class Registered:
 def check_pipeline(texts: Mapping[str, str]) -> Checked:
     """Reads the catalog, and writes nothing. Raises BadPipeline with all that is wrong."""
     inputs = _input_datasets(texts)
-    pipeline = read_pipeline(texts, {name: _column_names(dataset) for name, dataset in inputs.items()})
+    pipeline = _read_with_columns(texts, inputs)
     problems = list[Problem]()
     team = Team.objects.filter(name=pipeline.team).first()
     if team is None:
@@ -88,20 +89,26 @@ def register_pipeline(
         Pipeline.objects.update_or_create(dataset=dataset, defaults=facts)
         audit_log.record(actor, "pipeline", f"dataset:{dataset.name}", now=now, is_new=before is None)
         wake_on_metadata_change()
-    return Registered(dataset, before is None, before is not None and _makes_other_rows(before, texts))
+    return Registered(dataset, before is None, before is not None and _makes_other_rows(before, checked))
 
 
-def _makes_other_rows(before: Mapping[str, str], texts: Mapping[str, str]) -> bool:
-    old, new = read_pipeline(before), read_pipeline(texts)
+def _makes_other_rows(before: Mapping[str, str], checked: Checked) -> bool:
+    """Also where nobody can say any more what the former files made of the inputs."""
+    try:
+        old, new = _read_with_columns(before, _input_datasets(before)), checked.pipeline
+    except BadPipeline:
+        return True
     facts = [(each.transform, each.columns, each.record_key, each.precombine, each.inputs) for each in (old, new)]
     return facts[0] != facts[1]
 
 
+def _read_with_columns(texts: Mapping[str, str], inputs: Mapping[str, Dataset]) -> PipelineDefinition:
+    return read_pipeline(texts, {name: column_names(dataset) for name, dataset in inputs.items()})
+
+
 def _input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:
     """By the name that the SELECT calls them. Raises BadPipeline for one that is not in the lake; what else is wrong is said by others."""
-    names = {
-        each.name: each.dataset for each in read_pipeline_file(texts.get(PIPELINE_FILE, ""), []).inputs if each.dataset
-    }
+    names = {each.name: each.dataset for each in inputs_of(texts) if each.dataset}
     live = Dataset.objects.filter(ingested=True, offboarded_at=None)
     found_by_name = {dataset.name: dataset for dataset in live.filter(name__in=names.values())}
     missing = sorted({*names.values()} - found_by_name.keys())
@@ -114,10 +121,6 @@ def _input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:
             ]
         )
     return {name: found_by_name[dataset] for name, dataset in names.items()}
-
-
-def _column_names(dataset: Dataset) -> list[str]:
-    return [column["name"] for column in dataset.columns]
 
 
 def _target_problems(pipeline: PipelineDefinition, target: Dataset | None) -> list[Problem]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ingestion.domain.pipelines.affected_keys import affected_keys
 from ingestion.domain.pipelines.query_shape import QueryShape
-from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.models import Pipeline
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
 
 
@@ -18,16 +20,14 @@ def pipeline_spec_of(copy: DatasetCopy) -> PipelineSpec:
         raise Refused(
             f"The pipeline of `{copy.dataset.name}` has no files: register it with `manage.py pipelines register FOLDER`."
         )
-    pipeline = read_pipeline(registered.files)
-    copies = input_copies(copy, [each.dataset for each in pipeline.inputs])
-    columns = {
-        each.name: [column["name"] for column in copies[each.dataset].dataset.columns] for each in pipeline.inputs
-    }
+    copies = _require_all(copy, input_copies(copy, registered))
+    columns = {name: column_names(each.dataset) for name, each in copies.items()}
+    pipeline = read_pipeline(registered.files, columns)
     shape = QueryShape.of(pipeline.transform, columns)
     inputs = [
         PipelineInputSpec(
             each.name,
-            copies[each.dataset].uri,
+            copies[each.name].uri,
             affected_keys(shape, pipeline.record_key, each.name) if each.is_followed else "",
         )
         for each in pipeline.inputs
@@ -35,15 +35,23 @@ def pipeline_spec_of(copy: DatasetCopy) -> PipelineSpec:
     return PipelineSpec(tuple(inputs), pipeline.transform, pipeline.columns.types, pipeline.precombine)
 
 
-def input_copies(copy: DatasetCopy, datasets: list[str]) -> dict[str, DatasetCopy]:
-    """By name of the dataset, in the data center of `copy`. Raises Refused."""
-    there = DatasetCopy.objects.filter(
-        data_center=copy.data_center_id, dataset__name__in=datasets, dataset__ingested=True, dataset__offboarded_at=None
-    )
-    copies = {each.dataset.name: each for each in there.select_related("dataset", "data_center")}
-    for name in datasets:
-        if name not in copies:
-            raise Refused(
-                f"The input `{name}` of the pipeline `{copy.dataset.name}` has no copy in `{copy.data_center}` any more. Restore it, or register the pipeline without it."
-            )
-    return copies
+def input_copies(copy: DatasetCopy, registered: Pipeline) -> dict[str, DatasetCopy | None]:
+    """In the data center of `copy`, by what the SELECT calls them; None: there is none any more."""
+    names = {each.name: each.dataset for each in inputs_of(registered.files)}
+    there = DatasetCopy.objects.filter(data_center=copy.data_center_id, dataset__name__in=names.values())
+    live = there.filter(dataset__ingested=True, dataset__offboarded_at=None)
+    copies = {each.dataset.name: each for each in live.select_related("dataset", "data_center")}
+    return {name: copies.get(dataset) for name, dataset in names.items()}
+
+
+def _require_all(copy: DatasetCopy, copies: Mapping[str, DatasetCopy | None]) -> dict[str, DatasetCopy]:
+    """Raises Refused."""
+    if missing := [name for name, each in copies.items() if each is None]:
+        raise Refused(
+            f"The input `{missing[0]}` of the pipeline `{copy.dataset.name}` has no copy in `{copy.data_center}` any more. Restore it, or register the pipeline without it."
+        )
+    return {name: each for name, each in copies.items() if each is not None}
+
+
+def column_names(dataset: Dataset) -> list[str]:
+    return [column["name"] for column in dataset.columns]

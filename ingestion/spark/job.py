@@ -23,7 +23,7 @@ from ingestion.sources import SOURCES, RawChunks, Source, SourceConfig, Unusable
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
-from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolve_secret, resolved_options
+from ingestion.spark.contract.spec import JobSpec, PipelineSpec, SourceSpec, TableSpec, resolve_secret, resolved_options
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
 from ingestion.spark.reading_pace import ReadingPace
 from ingestion.spark.session import stage_tasks
@@ -79,6 +79,11 @@ class Job:
     def source_spec(self) -> SourceSpec:
         assert self.spec.source is not None  # the spec has checked it
         return self.spec.source
+
+    @property
+    def pipeline_spec(self) -> PipelineSpec:
+        assert self.spec.pipeline is not None  # who makes rows by a pipeline has looked
+        return self.spec.pipeline
 
     @property
     def clock_ahead(self) -> timedelta:

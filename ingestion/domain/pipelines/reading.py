@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ingestion.domain.column_types import is_certain_key
 from ingestion.domain.pipelines.affected_keys import check_followed
-from ingestion.domain.pipelines.definition import PipelineDefinition
+from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, PipelineFile, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.query_shape import Columns, NotFollowed, QueryShape
@@ -17,6 +17,11 @@ from lakehub.kernel.partitions import Grain
 from lakehub.kernel.suggest import did_you_mean
 
 FILES = (TABLE_FILE, PIPELINE_FILE, TRANSFORM_FILE)
+
+
+def inputs_of(texts: Mapping[str, str]) -> tuple[PipelineInput, ...]:
+    """Those that the files name, whatever else is wrong in them."""
+    return read_pipeline_file(texts.get(PIPELINE_FILE, ""), []).inputs
 
 
 def read_pipeline(texts: Mapping[str, str], columns: Columns | None = None) -> PipelineDefinition:

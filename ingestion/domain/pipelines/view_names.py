@@ -1,4 +1,4 @@
-"""What the queries of a pipeline's job call the rows of its inputs, beside the inputs' own names."""
+"""What a pipeline's jobs call the rows of its inputs in queries, beside the inputs' own names, and how far they have read them in checkpoints."""
 
 from __future__ import annotations
 
@@ -8,3 +8,5 @@ CHANGED = f"{OWN}changed_"
 """Before the name of an input: its changed rows, as they were and as they are."""
 ANY = f"{OWN}any_"
 """All of its rows, and what those that have changed were before."""
+INPUTS = "inputs"
+"""In the checkpoint: by name of the input the completion of the newest commit that was read."""

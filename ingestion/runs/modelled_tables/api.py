@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from ingestion.domain.pipelines.problems import BadPipeline
-from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.domain.pipelines.reading import inputs_of
 from ingestion.models import Pipeline
 from ingestion.pipelines.registering import check_pipeline
 from ingestion.runs.modelled_tables.registration import register
@@ -68,7 +68,7 @@ class PipelineDetail(APIView):
         if registered is None:
             raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
         facts = {name: getattr(registered, name) for name in ("files", "changed_at", "changed_by")}
-        return Response(PipelineSerializer(facts | {"inputs": read_pipeline(registered.files).inputs}).data)
+        return Response(PipelineSerializer(facts | {"inputs": inputs_of(registered.files)}).data)
 
 
 @contextmanager

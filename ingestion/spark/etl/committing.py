@@ -30,6 +30,7 @@ from ingestion.spark.loading.committing import (
     check_judged_now,
     has_nothing_to_commit,
     marks_of,
+    staged_rows,
 )
 from ingestion.spark.loading.rereading import ReadAgain, check_entries
 from ingestion.spark.loading.row_fates import FateCounts
@@ -78,7 +79,7 @@ def _judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, keys: DataFr
     held = stored.select(
         *(F.col(name).alias(f"_held_{name}") for name in META_COLUMNS), F.struct(*there).alias("_held")
     )
-    made = job.spark.read.schema(_columns(batch)).parquet(batch.rows_uri).select(F.struct(*target.names).alias("_made"))
+    made = staged_rows(job, batch).select(F.struct(*target.names).alias("_made"))
     same_key = [F.col("_made")[name] == F.col("_held")[name] for name in table.record_key]
     both = made.join(held, same_key, "full")
     content = [_content(F.col(part), types) for part in ("_made", "_held")]
@@ -108,14 +109,10 @@ def _content(row: Column, types: Mapping[str, ColumnType]) -> Column:
     return F.struct(*(comparable(row[name], type_).alias(name) for name, type_ in types.items()))
 
 
-def _columns(batch: staging.StagedBatch) -> str:
-    return ", ".join(f"`{name}` {type_}" for name, type_ in batch.schema.types.items())
-
-
 def _commit_judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, judged: DataFrame) -> RowCounts | None:
     with job.phase("judge"):
         sums = judged.agg(
-            F.count_if(F.col(_IS_SAME)).alias("same"), F.count_if(F.col(_IS_GONE)).alias("gone"), F.count("*").alias("rows"), F.count_if(F.col(_MOVES)).alias("moved")
+            F.count_if(F.col(_IS_SAME)).alias("same"), F.count("*").alias("rows"), F.count_if(F.col(_MOVES)).alias("moved")
         ).first()  # fmt: skip
         assert sums is not None
         index: Index = INDEXES.get(job.table.index)()
@@ -134,7 +131,7 @@ def _commit_judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, judge
     if not counts.applied:
         frame, options = hudi.empty_frame(job.spark, plan.evolution.target), dict[str, str]()
     else:
-        frame, options = _placed(job, changed, job.table)
+        frame, options = _placed(changed, job.table)
     check_judged_now(job, plan)
     with job.phase("write"), sleep_inside_commit(job.spark) as failing:
         hudi.write_commit(frame, job.table, "upsert", {**index.write_options(job.table), **options, **failing}, marks)
@@ -165,7 +162,7 @@ def _commit_few(
     return True
 
 
-def _placed(job: Job, rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
+def _placed(rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
     """A prepped upsert: rows that go are marked by a value that no row has in one column."""
     column, marker = _mark(rows)
     flags = (_IS_GONE, _IS_NEW, _IS_SAME, _MOVES)

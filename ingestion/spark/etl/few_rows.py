@@ -21,7 +21,7 @@ from ingestion.spark.file_groups.record_locations import has_certain_keys, key_t
 from ingestion.spark.indexes import Index
 from ingestion.spark.job import Job
 from ingestion.spark.loading.judging import partition_path, plain_rows
-from ingestion.spark.loading.small_batches import MAX_ROWS, are_few, columns_to_write
+from ingestion.spark.loading.small_batches import MAX_ROW_BYTES, MAX_ROWS, are_few, columns_to_write
 from ingestion.spark.tables.timeline import open_storage
 
 KEY, PARTITION, FILE_ID = "_lakehub_key", "_lakehub_at", "_lakehub_file_id"
@@ -37,7 +37,7 @@ def columns_of_few(job: Job, target: Schema, index: Index, rows: int) -> str | N
 
 def place_few(job: Job, changed: DataFrame, target: Schema, uri: str, *, is_gone: str) -> list[PlacedRow] | None:
     """`changed`: rows with Hudi's columns of where they are stored, those of `target`, and a flag for those that go. Written below `uri`, as they are read by the types of Arrow.
-    None: they lie in many or large files, or a key has no certain text."""
+    None: they are large, lie in many or large files, or a key has no certain text."""
     located = changed.select(
         F.col("_hoodie_record_key").alias(KEY),
         F.col("_hoodie_partition_path").alias(PARTITION),
@@ -45,6 +45,8 @@ def place_few(job: Job, changed: DataFrame, target: Schema, uri: str, *, is_gone
         F.col(is_gone),
         *target.names,
     )
+    if _text_bytes(located) > MAX_ROW_BYTES:
+        return None
     located.write.mode("overwrite").parquet(f"{uri}/changed")
     filesystem, path = open_storage(f"{uri}/changed")
     rows = pq.read_table(path, filesystem=filesystem, partitioning=None, coerce_int96_timestamp_unit="us")
@@ -64,6 +66,13 @@ def place_few(job: Job, changed: DataFrame, target: Schema, uri: str, *, is_gone
         for place, row, key in zip(places, values, texts, strict=True)
     ]
     return None if any(not each for each in placed) else [row for each in placed for row in each]
+
+
+def _text_bytes(rows: DataFrame) -> int:
+    """Of the columns that may be long."""
+    long = [name for name, type_ in rows.dtypes if type_ in ("string", "binary")]
+    sums = rows.agg(*(F.sum(F.octet_length(F.col(name))).alias(name) for name in long)).first()
+    return sum(size or 0 for size in sums) if sums is not None else 0
 
 
 def _placed(

@@ -15,6 +15,7 @@ from ingestion.domain.schema import Schema
 from ingestion.spark.etl.input_changes import ChangedFiles
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
+from ingestion.spark.loading.committing import staged_rows
 from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, StagedBatch
 from ingestion.spark.tables.spark_columns import comparable
 
@@ -24,8 +25,7 @@ _RANK = "_lakehub_rank"
 
 
 def target_schema(job: Job) -> Schema:
-    assert job.spec.pipeline is not None
-    return Schema.of(job.spec.pipeline.columns)
+    return Schema.of(job.pipeline_spec.columns)
 
 
 def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> DataFrame | None:
@@ -42,13 +42,9 @@ def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: J
 
 def rows_of_keys(views: InputViews, keys: DataFrame, job: Job) -> DataFrame:
     """`keys`: materialised, as it is read several times."""
-    rows = _with_values_of(_target_rows(views, job), keys)
+    rows = _with_values_of(all_rows(views, job), keys)
     condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
     return rows.join(keys, condition, "left_semi")
-
-
-def all_rows(views: InputViews, job: Job) -> DataFrame:
-    return _target_rows(views, job)
 
 
 def _with_values_of(rows: DataFrame, keys: DataFrame) -> DataFrame:
@@ -63,7 +59,7 @@ def _with_values_of(rows: DataFrame, keys: DataFrame) -> DataFrame:
     return reduce(lambda kept, name: kept.where(F.col(name).isin(*values[name])), few, rows)
 
 
-def _target_rows(views: InputViews, job: Job) -> DataFrame:
+def all_rows(views: InputViews, job: Job) -> DataFrame:
     """In the target's columns and types."""
     rows = views.query(views.pipeline.transform)
     made = {name.casefold(): name for name in rows.columns}
@@ -79,12 +75,11 @@ def _target_rows(views: InputViews, job: Job) -> DataFrame:
 
 def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
     """Each key once, written below `uri` for the write path. Raises JobError where a row has no key."""
-    schema = target_schema(job)
     with job.phase("compute"):
         numbered = _newest_of_each_key(rows, job).withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
-        numbered.write.mode("overwrite").parquet(f"{uri}/rows")
-        staged = job.spark.read.schema(_ddl(schema)).parquet(f"{uri}/rows")
-        batch = StagedBatch(uri, schema)
+        batch = StagedBatch(uri, target_schema(job))
+        numbered.write.mode("overwrite").parquet(batch.rows_uri)
+        staged = staged_rows(job, batch)
         batch.read = batch.rows = staged.count()
         _refuse_null_keys(job, staged)
         _count_partitions(job, staged, batch)
@@ -92,12 +87,11 @@ def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
 
 
 def _newest_of_each_key(rows: DataFrame, job: Job) -> DataFrame:
-    assert job.spec.pipeline is not None
-    types = {name: parse_type(type_) for name, type_ in job.spec.pipeline.columns.items()}
+    types = {name: parse_type(type_) for name, type_ in job.pipeline_spec.columns.items()}
     # Of equals always the same one, whenever it is computed.
     order = [F.to_json(F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items()))).desc()]
-    if job.spec.pipeline.precombine:
-        order = [F.col(job.spec.pipeline.precombine).desc_nulls_last(), *order]
+    if job.pipeline_spec.precombine:
+        order = [F.col(job.pipeline_spec.precombine).desc_nulls_last(), *order]
     window = Window.partitionBy(*job.table.record_key).orderBy(*order)
     return rows.withColumn(_RANK, F.row_number().over(window)).where(f"{_RANK} = 1").drop(_RANK)
 
@@ -121,8 +115,3 @@ def _count_partitions(job: Job, staged: DataFrame, batch: StagedBatch) -> None:
     batch.rows_by_partition = (
         Counter({group["name"]: group["count"] for group in groups}) if len(groups) <= MAX_PARTITIONS else None
     )
-
-
-def _ddl(schema: Schema) -> str:
-    types = schema.types | {SEQUENCE_COLUMN: "long"}
-    return ", ".join(f"`{name}` {type_}" for name, type_ in types.items())

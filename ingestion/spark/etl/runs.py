@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.pipelines.view_names import INPUTS
 from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import PipelineSpec
@@ -27,8 +28,6 @@ from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
 
 _COPY_ON_WRITE = "COPY_ON_WRITE"
-INPUTS = "inputs"
-"""In the checkpoint: by name of the input the completion of the newest commit that was read."""
 
 
 def load(job: Job) -> JobReport:
@@ -47,9 +46,9 @@ def load_again(job: Job, start: rereading.ReadingStart | None = None) -> JobRepo
 
 def _commit_all_rows(job: Job, plan: CommitPlan, commit: write_path.CommitAttempt) -> JobReport:
     with job.phase("read"):
-        position = _position_now(_pipeline(job))  # before the rows: what is committed meanwhile is read again
+        position = _position_now(job.pipeline_spec)  # before the rows: what is committed meanwhile is read again
     with write_path.staging_folder(job) as uri:
-        batch = recomputing.stage(job, recomputing.all_rows(InputViews.of_now(job.spark, _pipeline(job)), job), uri)
+        batch = recomputing.stage(job, recomputing.all_rows(InputViews.of_now(job.spark, job.pipeline_spec), job), uri)
         return write_path.commit_batch(job, batch, replace(plan, position=position), commit)
 
 
@@ -79,7 +78,9 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     before: Mapping[str, str] = start.checkpoint.position.get(INPUTS, {})
     try:
         with job.phase("read"):
-            changes = {each.name: changed_files(each.uri, before.get(each.name, "")) for each in _pipeline(job).inputs}
+            changes = {
+                each.name: changed_files(each.uri, before.get(each.name, "")) for each in job.pipeline_spec.inputs
+            }
         if all(each.after == each.upto for each in changes.values()):
             return job.nothing_to_do_report(
                 instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position)
@@ -92,7 +93,7 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
 
 
 def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[str, ChangedFiles]) -> JobReport:
-    views = InputViews.of_now(job.spark, _pipeline(job))
+    views = InputViews.of_now(job.spark, job.pipeline_spec)
     views.add_changes(changes)
     position = {INPUTS: {name: each.upto for name, each in changes.items()}}
     with write_path.staging_folder(job) as uri:
@@ -105,7 +106,7 @@ def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     start, column = rereading.note_reading_start(job, timeline), job.table.partition_column
     if column is None:
         raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
-    views = InputViews.of_now(job.spark, _pipeline(job))
+    views = InputViews.of_now(job.spark, job.pipeline_spec)
     made, stored = recomputing.all_rows(views, job), hudi.read_table(views.session, job.table)
     names, types = job.table.record_key, recomputing.target_schema(job).types
     parts = [
@@ -148,11 +149,6 @@ def _evolution(job: Job) -> SchemaEvolution:
         recomputing.target_schema(job),
         fixed=write_path.key_columns(job.table),
     )
-
-
-def _pipeline(job: Job) -> PipelineSpec:
-    assert job.spec.pipeline is not None
-    return job.spec.pipeline
 
 
 def _position_now(pipeline: PipelineSpec) -> Position:

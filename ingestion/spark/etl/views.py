@@ -12,7 +12,7 @@ from ingestion.domain.pipelines.view_names import ANY, CHANGED
 from ingestion.spark.contract.spec import PipelineSpec
 from ingestion.spark.etl.changed_rows import changed_rows
 from ingestion.spark.etl.input_changes import ChangedFiles
-from ingestion.spark.tables.hudi import META_COLUMNS, has_metadata_table
+from ingestion.spark.tables.hudi import META_COLUMNS, read_at
 
 _OF_SESSION = ("spark.sql.variable.substitute", "spark.sql.session.timeZone")
 """No text of a query becomes a setting or a variable of the environment, and times are those of the job's session, however that was told."""
@@ -33,7 +33,7 @@ class InputViews:
         for setting in _OF_SESSION:
             views.session.conf.set(setting, spark.conf.get(setting) or "")
         for each in pipeline.inputs:
-            rows = _rows_now(views.session, each.uri)
+            rows = read_at(views.session, each.uri).drop(*META_COLUMNS)
             rows.createOrReplaceTempView(each.name)
             views.columns[each.name] = rows.schema
         return views
@@ -52,12 +52,3 @@ class InputViews:
 
     def query(self, sql: str) -> DataFrame:
         return self.session.sql(sql)
-
-
-def _rows_now(spark: SparkSession, uri: str) -> DataFrame:
-    options = {
-        "hoodie.metadata.enable": "true" if has_metadata_table(uri) else "false",
-        "hoodie.enable.data.skipping": "false",
-    }
-    rows = spark.read.format("hudi").options(**options).load(uri)
-    return rows.drop(*META_COLUMNS)

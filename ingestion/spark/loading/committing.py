@@ -138,7 +138,7 @@ def doubled_keys(table: TableSpec, keys: int) -> UnbalancedCounts:
 
 
 def _commit_by_spark(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> RowCounts | None:
-    rows = _staged_rows(job, batch)
+    rows = staged_rows(job, batch)
     if not plan.rows_to_look_up(batch):
         # None of the keys is stored: where none comes twice either, there is nothing to judge.
         plan = replace(plan, operation="insert", has_stored_rows=False) if plan.has_stored_rows else plan
@@ -190,7 +190,8 @@ def has_nothing_to_commit(counted: FateCounts, plan: CommitPlan) -> bool:
     return not counted.counts.applied and plan.position == plan.previous_position
 
 
-def _staged_rows(job: Job, batch: staging.StagedBatch) -> DataFrame:
+def staged_rows(job: Job, batch: staging.StagedBatch) -> DataFrame:
+    """As they were written, in the types of the batch."""
     types = batch.schema.types | {staging.SEQUENCE_COLUMN: "long"}
     if batch.is_replayed:
         types |= {staging.TABLE_AT_COLUMN: "string"}

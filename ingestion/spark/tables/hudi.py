@@ -160,13 +160,18 @@ def local_options(uri: str) -> dict[str, str]:
 
 
 def read_table(spark: SparkSession, table: TableSpec, *, by_listing: bool = False) -> DataFrame:
+    """The same of a job's table."""
+    return read_at(spark, table.uri, by_listing=by_listing)
+
+
+def read_at(spark: SparkSession, uri: str, *, by_listing: bool = False) -> DataFrame:
     """The table as it is now, with Hudi's own columns. `by_listing`: of the files that its folders hold, whatever the metadata table says."""
     options = {
-        "hoodie.metadata.enable": "true" if not by_listing and has_metadata_table(table.uri) else "false",
+        "hoodie.metadata.enable": "true" if not by_listing and has_metadata_table(uri) else "false",
         # With it Hudi leaves out files that hold the rows, where the record key has several columns (1.2.0).
         "hoodie.enable.data.skipping": "false",
     }
-    return spark.read.format("hudi").options(**options).load(table.uri)
+    return spark.read.format("hudi").options(**options).load(uri)
 
 
 def empty_frame(spark: SparkSession, schema: Schema) -> DataFrame:

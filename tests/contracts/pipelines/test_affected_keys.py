@@ -106,7 +106,9 @@ def reached_keys(
         make(database, f"{CHANGED}{name}", name, gone + new)
         make(database, f"{ANY}{name}", name, after[name] + gone)
     for name in {place.input for place in shape.places}:
-        reached |= {*database.execute(in_duckdb(affected_keys(shape, keys, name))).fetchall()}
+        by_input = {*database.execute(in_duckdb(affected_keys(shape, keys, name))).fetchall()}
+        assert sorted(before[name]) != sorted(after[name]) or not by_input, "what did not change reaches nothing"
+        reached |= by_input
     return reached
 
 

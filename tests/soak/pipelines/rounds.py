@@ -9,6 +9,7 @@ from random import Random
 from threading import Event
 
 from ingestion.spark.contract.report import JobReport
+from tests.soak.index.jobs import NotAsItMustBe
 from tests.soak.pipelines.flights import PIPELINES, Changes
 from tests.spark.job_processes import died_at, start
 from tests.spark.pipeline_lake import NOTHING, PipelineLake
@@ -17,10 +18,6 @@ _STEPS = ("ingestion.before_write", "ingestion.inside_commit", "ingestion.after_
 _PARTITIONED = ("carrier-earnings", "flights-wide")
 _PROCESS_S = 15.0
 """So long a job in a process of its own takes at least."""
-
-
-class NotAsItMustBe(AssertionError):
-    """What the soak is there to find."""
 
 
 @dataclass(frozen=True)

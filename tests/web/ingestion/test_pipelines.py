@@ -13,11 +13,13 @@ from django.test import Client
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.models import JobRun, JobState, Pipeline, ReaderPosition
 from ingestion.pipelines.registering import register_pipeline
+from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset, FeedKind
+from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import MINUTE, NOW
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
@@ -66,6 +68,37 @@ def test_its_jobs_are_told_the_inputs_of_their_data_center_and_the_queries(input
     assert {each.name: each.uri for each in spec.pipeline.inputs} == {"flights": "file:///lake/dc1/flights", "airlines": "file:///lake/dc1/airlines"}  # fmt: skip
     assert "lakehub_changed_airlines" in spec.pipeline.inputs[1].affected_keys
     assert spec == JobSpec.from_json(spec.to_json())
+
+
+def test_a_select_with_a_star_is_read_with_the_columns_of_its_inputs_each_time(inputs: dict[str, Dataset]) -> None:
+    """By its jobs too, and where it is registered again."""
+    sql = "SELECT f.*, a.name AS airline, 1 AS flights FROM <SRC> f JOIN airlines a ON f.carrier = a.carrier"
+    copy = given.copy_of(
+        register(**{"transform.sql": sql, "pipeline.yaml": PIPELINE.replace("[day, airline]", "[day]")})
+    )
+    assert "lakehub_changed_airlines" in pipeline_spec_of(copy).inputs[1].affected_keys
+    again = {
+        **TEXTS,
+        "transform.sql": sql + " WHERE f.delay > 0",
+        "pipeline.yaml": PIPELINE.replace("[day, airline]", "[day]"),
+    }
+    assert register_pipeline(again, actor="ana", now=NOW).remakes_rows
+
+
+def test_it_can_go_on_without_an_input_that_is_gone(inputs: dict[str, Dataset]) -> None:
+    copy = given.copy_of(register())
+    Dataset.objects.filter(name="airlines").update(offboarded_at=NOW)
+    with pytest.raises(Refused, match=r"The input `airlines` .* has no copy in `dc1` any more"):
+        pipeline_spec_of(copy)
+    alone = {
+        **TEXTS,
+        "pipeline.yaml": PIPELINE.partition("inputs:")[0],
+        "transform.sql": TRANSFORM.replace("JOIN airlines a ON f.carrier = a.carrier", "").replace(
+            "a.name", "f.carrier"
+        ),
+    }
+    assert register_pipeline(alone, actor="ana", now=NOW).remakes_rows
+    assert [each.name for each in pipeline_spec_of(copy).inputs] == ["flights"]
 
 
 def test_it_is_due_an_interval_after_it_ran_last_and_not_while_it_runs(inputs: dict[str, Dataset]) -> None:
