@@ -24,6 +24,7 @@ from ingestion.models import (
     IndexShare,
     JobRun,
     Pipeline,
+    RefusedBatch,
     SchemaSubject,
     SchemaVersion,
     TapServer,
@@ -247,6 +248,16 @@ class IndexAllowanceAdmin(_ReadOnlyAdmin):
     @admin.display(description="of the cluster, as the job was told last")
     def told_part(self, allowance: IndexAllowance) -> str:
         return as_percent(allowance.told_fraction)
+
+
+@admin.register(RefusedBatch)
+class RefusedBatchAdmin(_ReadOnlyAdmin):
+    """Decided on the dataset's page, with a reason. Without samples, which are rows of data."""
+
+    list_display = ("copy", "kind", "refused_at", "outcome", "decided_by", "ended_at")
+    list_filter = ("outcome",)
+    search_fields = ("copy__dataset__name",)
+    exclude = ("samples",)
 
 
 @admin.register(Pipeline)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, cast
@@ -57,6 +57,15 @@ class RowsInLake(Protocol):
     def __call__(self, uri: str) -> int: ...
 
 
+class AuditCheck(Protocol):
+    """What is wrong with a test that a pipeline has for its rows before they are committed; empty: nothing. `columns`: of the target; `inputs`:
+    of each input, by the name that the SELECT calls it; None: not known."""
+
+    def __call__(
+        self, test: str, columns: Collection[str], inputs: Mapping[str, Collection[str] | None], key: Sequence[str]
+    ) -> str: ...
+
+
 class LagLimit(Protocol):
     """How far the copies of a dataset may be behind their source, by its tier or its own SLA."""
 
@@ -66,6 +75,15 @@ class LagLimit(Protocol):
 def lag_limit(dataset: Dataset) -> timedelta:
     bound = Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.LagLimit")
     return cast("LagLimit", bound)(dataset)
+
+
+def audit_check() -> AuditCheck:
+    return cast("AuditCheck", Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.AuditCheck"))
+
+
+def auditor() -> str:
+    """`module:function` of who judges audits (`ingestion.spark.etl.audits.Auditor`): jobs know no settings, and are told."""
+    return str(settings.LAKEHUB_PORTS["ingestion.Auditor"])
 
 
 def rows_in_lake(uri: str) -> int:

@@ -245,6 +245,8 @@ LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 
 LAKEHUB_PORTS = {
     "accounts.DataCenters": "lakehub.catalog.data_centers:data_center_names",
+    "ingestion.AuditCheck": "quality.audits.checking:audit_problem",
+    "ingestion.Auditor": "quality.audits.judging:refusals",
     "ingestion.InputGate": "incidents.gate.input_gate:input_gate",
     "ingestion.LagLimit": "quality.state.dataset_slas:lag_limit",
     "ingestion.RowsInLake": "quality.measuring.lake_rows:rows_in_lake",

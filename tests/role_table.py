@@ -170,6 +170,16 @@ TABLE = (
     Line("DELETE", "api/v1/datasets/<str:name>", ADMINS, "catalog:write", leaves="audit"),
     Line("POST", "api/v1/datasets/<str:name>/restore", OWNERS, "catalog:write", {}, "audit", answers=(409, 422)),
     Line("GET", "api/v1/datasets/<str:name>/pipeline", READERS, "catalog:read", answers=(200, 404)),
+    Line("GET", "api/v1/datasets/<str:name>/refused-batches", READERS, "ingestion:read"),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/refused-batches/<int:number>/decision",
+        ACTORS,
+        "ingestion:run",
+        {"decision": "drop", "reason": "a test"},
+        "audit",
+        answers=(404,),
+    ),
     Line(
         "POST",
         "api/v1/modelled-tables",

@@ -41,6 +41,7 @@ _ZIPPED_PATHS = (
     "lakehub/kernel",
     "lakehub/source_databases",
     "lakehub/source_topics",
+    "lakehub/user_sql",
     # What a source from outside the tree shares with its storage.
     "lakehub/catalog/__init__.py",
     "lakehub/catalog/metadata",
@@ -54,6 +55,11 @@ _ZIPPED_PATHS = (
     "ingestion/raw_chunks",
     "ingestion/sources",
     "ingestion/spark",
+    # Audits of pipelines are tests.
+    "quality/__init__.py",
+    "quality/audits",
+    "quality/domain",
+    "quality/engines",
 )
 _LOG_TAIL_LINES = 15
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from django.db import models
+from typing import ClassVar
 
-from lakehub.catalog.models import Dataset
+from django.db import models
+from django.db.models import Q
+
+from ingestion.models.runs import JobRun
+from lakehub.catalog.models import Dataset, DatasetCopy
 
 
 class Pipeline(models.Model):
@@ -17,3 +21,46 @@ class Pipeline(models.Model):
 
     def __str__(self) -> str:
         return str(self.dataset)
+
+
+class BatchOutcome(models.TextChoices):
+    PASSED = "passed"
+    """A later run has made rows that pass."""
+    PUBLISHED = "published"
+    """A person has let the rows be committed all the same."""
+    DROPPED = "dropped"
+    """A person has left the changes out."""
+
+
+class RefusedBatch(models.Model):
+    """Rows that a run of a pipeline has made, and that did not pass its audits: of each kind of run the newest, until that is over."""
+
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="refused_batches")
+    kind = models.CharField(max_length=16)
+    """Of the run."""
+    run = models.ForeignKey(JobRun, on_delete=models.CASCADE, related_name="refused_batches")
+    audits = models.JSONField()
+    """A list of `ingestion.spark.etl.audits.Refusal`, without rows."""
+    samples = models.JSONField(default=list)
+    """Of each audit some rows that are the reason: `columns` and `rows`. These are rows of data: whoever may see the run may not see them."""
+    kept_at = models.TextField()
+    """The URI of the folder in which the rows that were made lie."""
+    position = models.JSONField(default=dict)
+    """By input, up to where the changes go that they were made from; empty: the run follows none."""
+    refused_at = models.DateTimeField()
+    """The first time."""
+    outcome = models.CharField(max_length=16, choices=BatchOutcome.choices, blank=True)
+    decided_by = models.CharField(max_length=150, blank=True)
+    reason = models.TextField(blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["copy", "kind"], condition=Q(ended_at=None), name="one_open_refused_batch_a_kind"
+            )
+        ]
+        indexes: ClassVar = [models.Index(fields=["copy", "-id"], name="refusedbatch_of_copy")]
+
+    def __str__(self) -> str:
+        return f"refused {self.kind} of {self.copy}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.models import Pipeline
 from ingestion.pipelines.specs import column_names
+from ingestion.ports import audit_check
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.copies import create_copy
@@ -56,6 +57,7 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
     if team is None:
         near = did_you_mean(pipeline.team, Team.objects.values_list("name", flat=True)[:_MAX_NAMES])
         problems.append(Problem(PIPELINE_FILE, 0, f"There is no team `{pipeline.team}`.{near}"))
+    problems += _audit_problems(pipeline, inputs)
     target = Dataset.objects.filter(name=pipeline.name).select_related("feed").first()
     problems += _target_problems(pipeline, target)
     problems += _circle_problems(target, inputs)
@@ -157,6 +159,13 @@ def _target_problems(pipeline: PipelineDefinition, target: Dataset | None) -> li
         for field, (before, after) in fixed.items()
         if before != after
     ]
+
+
+def _audit_problems(pipeline: PipelineDefinition, inputs: Mapping[str, Dataset]) -> Iterator[Problem]:
+    columns = {name: column_names(dataset) for name, dataset in inputs.items()}
+    for audit in pipeline.audits:
+        if problem := audit_check()(audit.test, pipeline.columns.names, columns, pipeline.record_key):
+            yield Problem(PIPELINE_FILE, audit.line, f"The audit `{audit.name}`: {problem}")
 
 
 def _circle_problems(target: Dataset | None, inputs: Mapping[str, Dataset]) -> list[Problem]:

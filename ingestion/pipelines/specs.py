@@ -8,13 +8,16 @@ from ingestion.domain.pipelines.affected_keys import affected_keys
 from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.models import Pipeline
+from ingestion.ports import auditor
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
 
 
-def pipeline_spec_of(copy: DatasetCopy) -> PipelineSpec:
-    """Raises Refused where an input is gone, or has no copy beside this one."""
+def pipeline_spec_of(
+    copy: DatasetCopy, *, is_audited: bool = True, skip_to: Mapping[str, str] | None = None
+) -> PipelineSpec:
+    """`skip_to`: as of PipelineSpec. Raises Refused where an input is gone, or has no copy beside this one."""
     registered = Pipeline.objects.filter(dataset=copy.dataset_id).first()
     if registered is None:
         raise Refused(
@@ -32,7 +35,11 @@ def pipeline_spec_of(copy: DatasetCopy) -> PipelineSpec:
         )
         for each in pipeline.inputs
     ]
-    return PipelineSpec(tuple(inputs), pipeline.transform, pipeline.columns.types, pipeline.precombine)
+    audits = {each.name: each.test for each in pipeline.audits} if is_audited else {}
+    columns_made, asked = pipeline.columns.types, auditor() if audits else ""
+    return PipelineSpec(
+        tuple(inputs), pipeline.transform, columns_made, pipeline.precombine, audits, asked, dict(skip_to or {})
+    )
 
 
 def input_copies(copy: DatasetCopy, registered: Pipeline) -> dict[str, DatasetCopy | None]:

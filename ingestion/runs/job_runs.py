@@ -22,10 +22,10 @@ from ingestion.runs.index_choice import changing
 from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
 from ingestion.runs.requests.index_jobs import check_repairs
-from ingestion.runs.requests.params import check_params
+from ingestion.runs.requests.params import DECIDED, check_params
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
-from ingestion.spark.contract.report import FAILED, PAUSED, SUCCEEDED, UNFINISHED, JobReport
+from ingestion.spark.contract.report import FAILED, PAUSED, REFUSED, SUCCEEDED, UNFINISHED, JobReport
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -42,6 +42,10 @@ ACTIVE = (*PENDING, JobState.RUNNING)
 _NEEDS_POSITION = (
     "To set the position of a copy, say where to and why: on the page Positions of the dataset, "
     "by `POST /api/v1/datasets/{name}/positions`, or by `manage.py positions {name}`."
+)
+_NEEDS_DECISION = (
+    "Only the decision over a refused batch of `{name}` gives this: on its page Pipeline, "
+    "or by `POST /api/v1/datasets/{name}/refused-batches/{number}/decision`."
 )
 MAX_WAITING_REQUESTS = 20
 """Of one copy, that people asked for: they run one after the other, and other copies wait behind them."""
@@ -80,7 +84,7 @@ def request_run(
 
     A person's job on a copy without a table is refused. Where the copy's bootstrap was given up, an incremental or a backfill
     becomes the bootstrap that loads all of it: the schedule would ask for that only after the feed's interval.
-    `replay`: the rows of a replay; they are stored with the run. `is_checked`: whoever asks for another position may, and has said why.
+    `replay`: the rows of a replay; they are stored with the run. `is_checked`: whoever asks for another position, or decides over a refused batch, may, and has said why.
     """
     if kind not in JobKind.values:
         raise Refused(f"There is no job of the kind `{kind}`.{did_you_mean(kind, JobKind.values)}")
@@ -88,6 +92,8 @@ def request_run(
         raise Refused(_NEEDS_ROWS.format(name=copy.dataset.name))
     if kind == JobKind.SET_POSITION and not is_checked:
         raise Refused(_NEEDS_POSITION.format(name=copy.dataset.name))
+    if not is_checked and (decided := [name for name in DECIDED if name in (params or {})]):
+        raise Refused.for_fields({decided[0]: _NEEDS_DECISION.format(name=copy.dataset.name, number="{number}")})
     _check_request(copy, kind, params or {})
     if kind in _ONCE_IN_THE_QUEUE and JobRun.objects.filter(copy=copy, kind=kind, state__in=PENDING).exists():
         raise Conflict(f"A {kind} of {copy} waits already; nothing was changed.")
@@ -350,6 +356,8 @@ def _outcome_fields(
 def _state_after(report: JobReport, decision: RetryAt | GiveUp | None) -> JobState:
     if report.status == PAUSED:
         return JobState.PAUSED
+    if report.status == REFUSED:  # as often as it is tried again, until the inputs change
+        return JobState.FAILED
     if isinstance(decision, RetryAt):
         return JobState.QUEUED
     return JobState.SUCCEEDED if decision is None else JobState.FAILED

@@ -36,6 +36,7 @@ from ingestion.spark.contract.spec import (
     JobSpec,
     LogMoveSpec,
     PartitionSpec,
+    PipelineSpec,
     RawSpec,
     ReplaySpec,
     SourceSpec,
@@ -111,7 +112,7 @@ def job_spec_of(
         source=None
         if feed is None or connection is None
         else replace(_source_spec(feed, connection, options, topic, hidden), readers=readers),
-        pipeline=pipeline_spec_of(copy) if copy.dataset.is_modelled and kind in READING_KINDS else None,
+        pipeline=_pipeline_spec(copy, kind, params),
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
@@ -129,6 +130,12 @@ def job_spec_of(
         one_commit=run.kind == JobKind.FOLLOW,
     )
     return spec, secrets
+
+
+def _pipeline_spec(copy: DatasetCopy, kind: str, params: Mapping[str, Any]) -> PipelineSpec | None:
+    if not copy.dataset.is_modelled or kind not in READING_KINDS:
+        return None
+    return pipeline_spec_of(copy, is_audited=not params.get("unaudited"), skip_to=params.get("skip_to"))
 
 
 def _secrets(connection: Connection | None, topic: EventTopic | None, hidden: HiddenColumns) -> dict[str, str]:

@@ -16,6 +16,7 @@ from ingestion.lake import commits
 from ingestion.launchers import Launcher
 from ingestion.models import JobKind, JobRun, JobState
 from ingestion.pipelines.positions import note_read
+from ingestion.pipelines.refusals import note_outcome
 from ingestion.ports import InputGate
 from ingestion.runs import blocked_inputs, job_runs, leases
 from ingestion.runs.copy_lag import has_table
@@ -191,6 +192,7 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
         commits.record_new_commits(run.copy, now=now)
         if run.copy.dataset.is_modelled:
             note_read(run.copy, report, now=now)
+            report = note_outcome(run, report, now=now)
         if report.index_use is not None:
             note_use(run.copy, report.index_use, now=now)
     except Exception as problem:

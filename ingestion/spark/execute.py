@@ -22,6 +22,7 @@ from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, KEYLESS_KINDS, R
 from ingestion.spark.contract.report import FAILED, INDEX_AWAY, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
+from ingestion.spark.etl.audits import AuditRefused, refused_report
 from ingestion.spark.global_index import job_use
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError, logger
@@ -92,6 +93,8 @@ def _executed(job: Job) -> JobReport:
         return JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))
     except IndexUnavailable as problem:
         return JobReport(run_id=spec.run_id, status=INDEX_AWAY, error=str(problem))
+    except AuditRefused as refused:
+        return refused_report(job, refused)
     except _EXPECTED_ERRORS as problem:
         # At the deadline the launcher ends what is being read, and the source only says that it was interrupted.
         late = job.deadline_error() if isinstance(problem, SourceError) else None

@@ -205,6 +205,12 @@ class Job:
         return f"{base.rstrip('/')}/{self.table.name}"
 
     @property
+    def refused_uri(self) -> str:
+        """Where rows are kept that were made for the table and did not pass an audit."""
+        folder, _, name = self.table.uri.rstrip("/").rpartition("/")
+        return f"{folder}/.lakehub/refused/{name}"
+
+    @property
     def ends_at(self) -> datetime:
         """By the wall clock: past its deadline it writes nothing more."""
         return self.started_at + timedelta(seconds=self.spec.deadline_s)

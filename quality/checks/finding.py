@@ -10,8 +10,8 @@ from quality.domain.generation.definitions import DatasetFacts, Definition, Inap
 from quality.domain.language import formula
 from quality.domain.language.tree.nodes import Name
 
-LEFT_OUT_KINDS = frozenset({"partition_unreadable", "partition_ahead"})
-"""Of rows that are left out; all other partitions go on, so that these block no reader."""
+LEFT_OUT_KINDS = frozenset({"partition_unreadable", "partition_ahead", "audit_refused"})
+"""Of rows that are left out; all others go on to be read, so that these block no reader."""
 
 OF_CAPTURES = {
     "copy_behind": "Changes arrive in time",

@@ -22,6 +22,7 @@ from ingestion.spark.indexes import INDEXES
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
 
+AUDITOR = "quality.audits.judging:refusals"
 Row = tuple[Any, ...]
 
 
@@ -66,6 +67,8 @@ class PipelineLake:
     tables: Mapping[str, InputTable]
     pipelines: Mapping[str, PipelineDefinition]
     index: str = "simple"
+    is_audited: bool = True
+    skip_to: dict[str, str] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     @property
@@ -110,7 +113,9 @@ class PipelineLake:
             )
             for each in made.inputs
         ]
-        return PipelineSpec(tuple(inputs), made.transform, made.columns.types, made.precombine)
+        audits = {each.name: each.test for each in made.audits} if self.is_audited else {}
+        types = made.columns.types
+        return PipelineSpec(tuple(inputs), made.transform, types, made.precombine, audits, AUDITOR, self.skip_to)
 
     def _columns(self, dataset: str) -> list[str]:
         made = self.tables.get(dataset)

@@ -23,6 +23,7 @@ _WORDS = {
     "index": "Bringing the index up to date",
     "judge": "Checking rows",
     "compute": "Computing rows",
+    "audit": "Judging audits",
     "plan": "Choosing what to merge",
     "merge": "Merging small files",
     "aggregate": "Adding up the events",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from ingestion.domain.schema import Schema
@@ -18,6 +18,15 @@ class PipelineInput:
     name: str
     dataset: str
     is_followed: bool = True
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A test of the rows that a job has made, before they are committed. `line`: of the file that says it."""
+
+    name: str
+    test: str
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,7 @@ class PipelineDefinition:
     partition_tz: str = "UTC"
     every: timedelta = DEFAULT_EVERY
     description: str = ""
+    audits: tuple[Audit, ...] = ()
 
     @property
     def followed(self) -> tuple[PipelineInput, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from ingestion.domain.pipelines.definition import DEFAULT_EVERY, PipelineInput
+from ingestion.domain.pipelines.definition import DEFAULT_EVERY, Audit, PipelineInput
 from ingestion.domain.pipelines.problems import Problem
 from ingestion.domain.pipelines.view_names import OWN
 from ingestion.domain.pipelines.yaml_nodes import Fields, Items, Text, Value, parse_yaml
@@ -19,7 +19,7 @@ from lakehub.kernel.suggest import did_you_mean
 PIPELINE_FILE = "pipeline.yaml"
 FIELDS = (
     "name", "team", "tier", "description", "record_key", "precombine", "partition", "grain", "partition_tz",
-    "source", "inputs", "every",
+    "source", "inputs", "every", "audits",
 )  # fmt: skip
 _NEEDED = ("name", "team", "tier", "record_key", "source")
 HUDI_NAMES = {
@@ -37,6 +37,8 @@ _DURATION = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _LEAST_EVERY, _MOST_EVERY = timedelta(seconds=30), timedelta(days=366)
 MAX_INPUTS = 20
+MAX_AUDITS = 50
+_MAX_AUDIT_NAME = 60
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class _Reader:
             "grain": self._choice("grain", [grain.value for grain in Grain]) or Grain.NONE.value,
             "partition_tz": self._zone(),
             "every": self._duration("every"),
+            "audits": tuple(self._audits()),
         }
         return PipelineFile(facts | texts, source, inputs)
 
@@ -160,6 +163,24 @@ class _Reader:
             )
             return DEFAULT_EVERY
         return length
+
+    def _audits(self) -> Iterator[Audit]:
+        value = self._values.get("audits")
+        if value is not None and not isinstance(value, Fields):
+            self._refuse(value.line, "`audits` gives each a name: `no strays: unexpected(this.carrier, 'AA') == 0`.")
+            return
+        audits = value.fields if value else {}
+        for name, test in audits.items():
+            if len(name) > _MAX_AUDIT_NAME or not name.isprintable():
+                self._refuse(
+                    test.line, f"The audit {name[:80]!r} has a name of {_MAX_AUDIT_NAME} printable characters at most."
+                )
+            elif not isinstance(test, Text) or not test.text.strip():
+                self._refuse(test.line, f"The audit `{name}` is one test, such as `rows(this) > 0`.")
+            else:
+                yield Audit(name, test.text.strip(), test.line)
+        if len(audits) > MAX_AUDITS:
+            self._refuse(self._lines["audits"], f"It has {len(audits)} audits, {MAX_AUDITS} at most.")
 
     def _inputs(self) -> Iterator[PipelineInput]:
         """The source first."""

@@ -5,29 +5,35 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
+from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import inputs_of
-from ingestion.models import Pipeline
+from ingestion.models import Pipeline, RefusedBatch
 from ingestion.pipelines.registering import check_pipeline
+from ingestion.runs.modelled_tables.decisions import drop, publish
 from ingestion.runs.modelled_tables.registration import register
 from ingestion.runs.modelled_tables.serializers import (
     CheckedPipelineSerializer,
+    DecisionSerializer,
     PipelineFilesSerializer,
     PipelineSerializer,
+    RefusedBatchSerializer,
     RegistrationSerializer,
 )
 from lakehub import wiring
-from lakehub.accounts.permissions import require, require_in_some_team
+from lakehub.accounts.permissions import can, require, require_in_some_team
 from lakehub.catalog.datasets.lookup import live_dataset
+from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 
 
@@ -69,6 +75,50 @@ class PipelineDetail(APIView):
             raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
         facts = {name: getattr(registered, name) for name in ("files", "changed_at", "changed_by")}
         return Response(PipelineSerializer(facts | {"inputs": inputs_of(registered.files)}).data)
+
+
+class RefusedBatchList(ListAPIView[RefusedBatch]):
+    """Newest first: rows that runs have made and that audits did not let into the table."""
+
+    scopes: ClassVar = {"GET": "ingestion:read"}
+    serializer_class = RefusedBatchSerializer
+
+    def get_queryset(self) -> QuerySet[RefusedBatch]:
+        batches = RefusedBatch.objects.filter(copy__dataset=self._dataset, copy__removed_at=None)
+        return batches.select_related("copy__data_center").order_by("-pk")
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        may_see_rows = can(self.request.user, "see rows", self._dataset.team)
+        return {**super().get_serializer_context(), "may_see_rows": may_see_rows}
+
+    @cached_property
+    def _dataset(self) -> Dataset:
+        return live_dataset(self.kwargs["name"])
+
+
+class RefusedBatchDecision(APIView):
+    scopes: ClassVar = {"POST": "ingestion:run"}
+
+    @extend_schema(
+        operation_id="datasets_refused_batches_decide",
+        request=DecisionSerializer,
+        responses={200: RefusedBatchSerializer},
+    )
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Publishes what was refused, or drops it. A run does it, and the batch is over when that has ended. Rows that were fixed in the inputs need no decision."""
+        dataset = live_dataset(name)
+        require(request.user, "override", dataset.team)
+        body = DecisionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        batch = RefusedBatch.objects.filter(pk=number, copy__dataset=dataset, copy__removed_at=None).first()
+        if batch is None:
+            raise NotFound(f"Dataset `{name}` has no refused batch {number}.")
+        decide = {"publish": publish, "drop": drop}[body.validated_data["decision"]]
+        reason, actor = body.validated_data["reason"], request.user.get_username()
+        decide(batch, reason=reason, actor=actor, now=wiring.clock.now())
+        batch.refresh_from_db()
+        may_see_rows = can(request.user, "see rows", dataset.team)
+        return Response(RefusedBatchSerializer(batch, context={"may_see_rows": may_see_rows}).data)
 
 
 @contextmanager

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from ingestion.domain.pipelines.reading import FILES
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
+from ingestion.models import RefusedBatch
+from ingestion.runs.modelled_tables.decisions import MAX_REASON_LENGTH
 
 
 class PipelineFilesSerializer(serializers.Serializer[Any]):
@@ -36,6 +39,50 @@ class PipelineSerializer(serializers.Serializer[Any]):
     changed_at = serializers.DateTimeField()
     changed_by = serializers.CharField()
     inputs = PipelineInputSerializer(many=True)
+
+
+class RefusalSerializer(serializers.Serializer[Any]):
+    audit = serializers.CharField()
+    test = serializers.CharField()
+    partitions = serializers.ListField(
+        child=serializers.CharField(), help_text="In which it fails, the worst first; empty: the table has none."
+    )
+    observed = serializers.CharField()
+    threshold = serializers.CharField()
+    cause = serializers.CharField()
+
+
+class RowsSerializer(serializers.Serializer[Any]):
+    columns = serializers.ListField(child=serializers.CharField())
+    rows = serializers.ListField(child=serializers.ListField(child=serializers.CharField(allow_null=True)))
+
+
+class RefusedBatchSerializer(serializers.ModelSerializer[RefusedBatch]):
+    """Rows that a run has made, and that its audits did not let into the table."""
+
+    data_center = serializers.CharField(source="copy.data_center.name")
+    audits = RefusalSerializer(many=True)
+    samples = serializers.SerializerMethodField()
+
+    class Meta:
+        model = RefusedBatch
+        fields = (
+            "id", "data_center", "kind", "run", "audits", "samples", "kept_at", "position", "refused_at",
+            "outcome", "decided_by", "reason", "ended_at",
+        )  # fmt: skip
+
+    @extend_schema_field(RowsSerializer(many=True))
+    def get_samples(self, batch: RefusedBatch) -> list[Any]:
+        """Of each audit some rows that are the reason; none for who is no member of the team."""
+        return list(batch.samples) if self.context["may_see_rows"] else []
+
+
+class DecisionSerializer(serializers.Serializer[Any]):
+    decision = serializers.ChoiceField(
+        ["publish", "drop"],
+        help_text="`publish`: commit what the inputs hold now, without audits. `drop`: go past the changes, and leave the table as it is.",
+    )
+    reason = serializers.CharField(allow_blank=True, max_length=MAX_REASON_LENGTH)
 
 
 class CheckedPipelineSerializer(serializers.Serializer[Any]):

@@ -11,9 +11,9 @@ from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
 
 PARAMS_BY_KIND = {
-    JobKind.BOOTSTRAP: ("replace", "from_chunks"),
-    JobKind.INCREMENTAL: (),
-    JobKind.BACKFILL: ("partitions", "keys"),
+    JobKind.BOOTSTRAP: ("replace", "from_chunks", "unaudited"),
+    JobKind.INCREMENTAL: ("unaudited", "skip_to"),
+    JobKind.BACKFILL: ("partitions", "keys", "unaudited"),
     JobKind.DELETE: ("partitions", "keys", "share"),
     JobKind.REPLAY: ("rows",),
     JobKind.CLUSTER: ("partitions", "planned"),
@@ -24,6 +24,8 @@ PARAMS_BY_KIND = {
     JobKind.DROP_INDEX: (),
     JobKind.FOLLOW: (),
 }
+DECIDED = ("unaudited", "skip_to")
+"""What only the decision over a refused batch of a pipeline gives (`ingestion.runs.modelled_tables.decisions`)."""
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
 
@@ -88,6 +90,12 @@ def _names_problem(name: str, value: object) -> str:
     return f"`{name}` is {_shown(value)}: give a list of names, each a text."
 
 
+def _positions_problem(name: str, value: object) -> str:
+    if isinstance(value, dict) and all(isinstance(each, str) and each.isdigit() for each in value.values()):
+        return ""
+    return f"`{name}` is {_shown(value)}: give by input the completion of a commit."
+
+
 def _keys_problem(name: str, value: object) -> str:
     """Without the value: keys of records are for members of the owning team, and an error of a run is not."""
     if _is_list(value) and all(_is_list(key) and key and all(map(_is_key_value, key)) for key in value):
@@ -126,5 +134,7 @@ _FORM_PROBLEMS: Mapping[str, Callable[[str, Any], str]] = {
     "offsets": _offsets_problem,
     "may_skip": _boolean_problem,
     "why": _text_problem,
+    "unaudited": _boolean_problem,
+    "skip_to": _positions_problem,
 }
 """What is wrong with a value, in a sentence; empty: nothing."""

@@ -22,6 +22,9 @@ PUT_OFF = "put_off"
 INDEX_AWAY = "index_away"
 """HBase, which has the index of the table, does not answer: the job is tried again when it may be back. What it had committed is committed."""
 
+REFUSED = "refused"
+"""Of a pipeline whose rows do not pass an audit: nothing was committed, and what was made is kept. `output` says why."""
+
 PAUSED = "paused"
 """Unfinished, because a person has paused the ingestion: it goes on when that is resumed."""
 
@@ -62,7 +65,7 @@ def _known(*instants: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class JobReport:
-    """`status` is succeeded, nothing_to_do, failed, unfinished, paused, put_off, or index_away.
+    """`status` is succeeded, nothing_to_do, failed, refused, unfinished, paused, put_off, or index_away.
 
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.

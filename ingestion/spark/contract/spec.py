@@ -189,12 +189,16 @@ class PipelineInputSpec:
 @dataclass(frozen=True)
 class PipelineSpec:
     """How the rows of the table are made. `columns`: types by name, in order. `precombine`: of rows with one key the one with the greatest value in
-    this column stays."""
+    this column stays. `audits`: tests by name, that the rows have to pass before they are committed, and `auditor`, as `module:function`, who judges them.
+    `skip_to`: by input a completion up to which its changes are left out; empty: none are."""
 
     inputs: tuple[PipelineInputSpec, ...]
     transform: str
     columns: dict[str, str]
     precombine: str = ""
+    audits: dict[str, str] = field(default_factory=dict)
+    auditor: str = ""
+    skip_to: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.column_types import ColumnType, parse_type
+from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.few_rows import columns_of_few, place_few
 from ingestion.spark.file_groups import direct_write
 from ingestion.spark.file_groups.batch_keys import BatchKeys
@@ -41,6 +43,8 @@ from ingestion.spark.tables.spark_columns import comparable
 from ingestion.spark.tables.timeline import TABLE_SERVICES, Timeline
 
 _IS_NEW, _IS_SAME, _IS_GONE, _MOVES = "_lakehub_new", "_lakehub_same", "_lakehub_gone", "_lakehub_moves"
+_HELD_IN = "_lakehub_held_in"
+"""The value of the partition column in the row that the table holds."""
 
 
 def replacing(keys: DataFrame, key_rows: int) -> Callable[[Job, staging.StagedBatch, CommitPlan], RowCounts | None]:
@@ -50,7 +54,7 @@ def replacing(keys: DataFrame, key_rows: int) -> Callable[[Job, staging.StagedBa
         check_nobody_else_wrote(job, plan)
         judged = _judged(job, batch, plan, keys, key_rows).persist()
         try:
-            return _commit_judged(job, batch, plan, judged)
+            return _commit_judged(job, batch, plan, judged, keys)
         finally:
             judged.unpersist()
 
@@ -91,6 +95,9 @@ def _judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, keys: DataFr
         gone.alias(_IS_GONE),
         new.alias(_IS_NEW),
         (~gone & ~new & content[0].eqNullSafe(content[1])).alias(_IS_SAME),
+        (F.lit(None) if table.partition_column is None else F.col("_held")[table.partition_column])
+        .cast("string")
+        .alias(_HELD_IN),
     )
     moves = F.coalesce(F.col("_hoodie_partition_path") != partition_path(table), F.lit(False)) & ~F.col(_IS_GONE)
     return frame.withColumn(_MOVES, moves)
@@ -109,7 +116,9 @@ def _content(row: Column, types: Mapping[str, ColumnType]) -> Column:
     return F.struct(*(comparable(row[name], type_).alias(name) for name, type_ in types.items()))
 
 
-def _commit_judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, judged: DataFrame) -> RowCounts | None:
+def _commit_judged(
+    job: Job, batch: staging.StagedBatch, plan: CommitPlan, judged: DataFrame, keys: DataFrame
+) -> RowCounts | None:
     with job.phase("judge"):
         sums = judged.agg(
             F.count_if(F.col(_IS_SAME)).alias("same"), F.count("*").alias("rows"), F.count_if(F.col(_MOVES)).alias("moved")
@@ -126,6 +135,10 @@ def _commit_judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, judge
         return counts
     marks = marks_of(job, batch, counted, plan)
     changed = judged.where(~F.col(_IS_SAME))
+    if counts.applied and is_audited(job):
+        touched = _partitions_touched(changed, job.table)
+        audit(job, batch, _rows_after(job, batch, plan.evolution.target, keys, touched), touched, plan.position)
+    changed = changed.drop(_HELD_IN)
     if counts.applied and _commit_few(job, batch, plan, changed, counts.applied, index, marks):
         return None
     if not counts.applied:
@@ -136,6 +149,32 @@ def _commit_judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, judge
     with job.phase("write"), sleep_inside_commit(job.spark) as failing:
         hudi.write_commit(frame, job.table, "upsert", {**index.write_options(job.table), **options, **failing}, marks)
     return None
+
+
+def _partitions_touched(changed: DataFrame, table: TableSpec) -> list[str] | None:
+    """Those from which rows go too. None: the table has none."""
+    if table.partition_column is None:
+        return None
+    here = changed.where(~F.col(_IS_GONE)).select(F.col(table.partition_column).cast("string").alias("name"))
+    names = here.union(changed.where(~F.col(_IS_NEW)).select(_HELD_IN)).distinct()
+    return sorted(row["name"] for row in names.collect() if row["name"] is not None)
+
+
+def _rows_after(
+    job: Job, batch: staging.StagedBatch, target: Schema, keys: DataFrame, touched: list[str] | None
+) -> DataFrame:
+    """What the table will hold of the partitions `touched`, or all of it."""
+    types = target.types
+    stored = hudi.read_table(job.spark, job.table)
+    there = [
+        F.col(f"`{name}`").cast(type_).alias(name) if name in stored.columns else F.lit(None).cast(type_).alias(name)
+        for name, type_ in types.items()
+    ]
+    kept, made = stored.select(*there), staged_rows(job, batch).select(*types)
+    if touched is not None and job.table.partition_column is not None:
+        column = job.table.partition_column
+        kept, made = (rows.where(F.col(column).isin(*touched)) for rows in (kept, made))
+    return kept.join(keys, list(job.table.record_key), "left_anti").select(*types).unionByName(made)
 
 
 def _commit_few(

@@ -16,12 +16,13 @@ from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import PipelineSpec
 from ingestion.spark.etl import recomputing
+from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, changed_files
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.loading import rereading, write_path
-from ingestion.spark.loading.committing import commit_once
+from ingestion.spark.loading.committing import commit_once, staged_rows
 from ingestion.spark.loading.staging import StagedBatch
 from ingestion.spark.loading.write_path import CommitPlan
 from ingestion.spark.tables import hudi
@@ -35,13 +36,13 @@ def load(job: Job) -> JobReport:
     plan = CommitPlan(
         "bulk_insert", SchemaEvolution(recomputing.target_schema(job)), has_stored_rows=False, position=None
     )
-    return _commit_all_rows(job, plan, commit_once)
+    return _commit_all_rows(job, plan, _commit_audited)
 
 
 def load_again(job: Job, start: rereading.ReadingStart | None = None) -> JobReport:
     """All rows, in one commit, in place of those that are there. `start`: of a job that has not had the table to itself since."""
     plan = CommitPlan("insert_overwrite_table", _evolution(job), has_stored_rows=False, position=None, start=start)
-    return _commit_all_rows(job, plan, commit_once if start is None else _commit_alone)
+    return _commit_all_rows(job, plan, _commit_audited if start is None else _commit_alone)
 
 
 def _commit_all_rows(job: Job, plan: CommitPlan, commit: write_path.CommitAttempt) -> JobReport:
@@ -54,6 +55,12 @@ def _commit_all_rows(job: Job, plan: CommitPlan, commit: write_path.CommitAttemp
 
 def _commit_alone(job: Job, batch: StagedBatch, plan: CommitPlan) -> RowCounts | None:
     check_nobody_else_wrote(job, plan)
+    return _commit_audited(job, batch, plan)
+
+
+def _commit_audited(job: Job, batch: StagedBatch, plan: CommitPlan) -> RowCounts | None:
+    if is_audited(job):
+        audit(job, batch, staged_rows(job, batch).select(*plan.evolution.target.names), None, plan.position)
     return commit_once(job, batch, plan)
 
 
@@ -76,6 +83,8 @@ def backfill(job: Job) -> JobReport:
 def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     start = rereading.note_reading_start(job, timeline)
     before: Mapping[str, str] = start.checkpoint.position.get(INPUTS, {})
+    if job.pipeline_spec.skip_to:
+        return _skip(job, start, before)
     try:
         with job.phase("read"):
             changes = {
@@ -100,6 +109,17 @@ def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[st
         with job.phase("compute"):
             keys = recomputing.affected_keys(views, changes, job)
         return _replace_keys(job, start, views, keys, uri, position)
+
+
+def _skip(job: Job, start: rereading.ReadingStart, before: Mapping[str, str]) -> JobReport:
+    """Whatever changed up to a position is left out, and nothing that was followed already is followed again."""
+    skip_to = job.pipeline_spec.skip_to
+    position = {
+        each.name: max(before.get(each.name, ""), skip_to.get(each.name, "")) for each in job.pipeline_spec.inputs
+    }
+    with write_path.staging_folder(job) as uri:
+        views = InputViews.of_now(job.spark, job.pipeline_spec)
+        return _replace_keys(job, start, views, None, uri, {INPUTS: position})
 
 
 def _backfill_once(job: Job, timeline: Timeline) -> JobReport:

@@ -1,4 +1,4 @@
-"""A copy leaves the lake, with its error table, its tombstones, its history, its raw chunks and its Global Index. First renamed, so that no reader finds half a table; then removed."""
+"""A copy leaves the lake, with its error table, its tombstones, its history, its raw chunks, its Global Index, and rows that were refused. First renamed, so that no reader finds half a table; then removed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pyarrow import fs
 
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.job import Job
+from ingestion.spark.loading.staging import remove_rows
 from ingestion.spark.tables.hudi import remove_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
 
@@ -19,6 +20,7 @@ def run(job: Job) -> JobReport:
         for beside in job.table.uris_beside:
             if Timeline(beside).exists:
                 _rename_and_remove(beside)
+        remove_rows(job.refused_uri)
         if job.raw_folder is not None:
             job.raw_folder.remove()
         if job.table.global_index is not None:

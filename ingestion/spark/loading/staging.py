@@ -122,6 +122,20 @@ def temporary_folder(uri: str, *, until: datetime, now: datetime) -> Iterator[st
         _delete_folder(filesystem, f"{path}/{name}")
 
 
+def keep_rows(batch: StagedBatch, uri: str) -> None:
+    """A copy of the rows below `uri`, in place of what was kept there before."""
+    remove_rows(uri)
+    filesystem, path = open_storage(uri)
+    filesystem.create_dir(path)
+    source, rows = open_storage(batch.rows_uri)
+    fs.copy_files(rows, path, source_filesystem=source, destination_filesystem=filesystem)
+
+
+def remove_rows(uri: str) -> None:
+    """Nothing where none were kept."""
+    _delete_folder(*open_storage(uri))
+
+
 def _sweep(filesystem: fs.FileSystem, path: str, *, now: datetime) -> None:
     """Folders whose jobs are past their deadline, and what was written before folders had such names."""
     for info in filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True)):

@@ -52,7 +52,8 @@ from quality.engines.sql.repeated_keys import (
 )
 
 Row: TypeAlias = Sequence[Any]
-_FUSED_KINDS = frozenset(AGGREGATES) | {"unmatched"}
+FUSED_KINDS = frozenset(AGGREGATES) | {"unmatched"}
+"""What one query answers for all of a scan."""
 ROW_KINDS = frozenset(CONDITIONS) | {"unmatched"} | KEY_KINDS
 """What has rows to show: those that it counts, or the keys that repeat."""
 
@@ -134,7 +135,7 @@ class ScanReader:
         good = {measure: values for measure, values in bound.items() if measure not in bad}
         listed = [measure for measure in good if measure.shown and measure.kind in ROW_KINDS]
         fused = {
-            measure: values for measure, values in good.items() if measure.kind in _FUSED_KINDS and not measure.shown
+            measure: values for measure, values in good.items() if measure.kind in FUSED_KINDS and not measure.shown
         }
         apart = [measure for measure in good if measure.kind == "frequencies"]
         searched = [measure for measure in good if measure.kind == "across_partitions"]

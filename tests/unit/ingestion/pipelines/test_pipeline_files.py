@@ -134,3 +134,30 @@ def test_no_text_is_more_than_refused(text: str) -> None:
     assert problems(pipeline=text)
     assert problems(table=text)
     assert problems(transform=text)
+
+
+def test_audits_are_read_by_name_with_their_lines() -> None:
+    audits = "audits:\n  no strays: unexpected(this.airline, 'AA') == 0\n  rows: 'rows(this) > 0'\n"
+    texts = {"table.sql": TABLE, "pipeline.yaml": PIPELINE + audits, "transform.sql": TRANSFORM}
+    read = read_pipeline(texts).audits
+    assert [(audit.name, audit.test, audit.line) for audit in read] == [
+        ("no strays", "unexpected(this.airline, 'AA') == 0", 12),
+        ("rows", "rows(this) > 0", 13),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("audits", "why"),
+    [
+        ("audits: rows(this) > 0\n", "pipeline.yaml:11: `audits` gives each a name"),
+        ("audits:\n  - rows(this) > 0\n", "pipeline.yaml:12: `audits` gives each a name"),
+        ("audits:\n  empty:\n", "pipeline.yaml:12: The audit `empty` is one test"),
+        ("audits:\n  many: [a, b]\n", "pipeline.yaml:12: The audit `many` is one test"),
+        ('audits:\n  "a\\tb": rows(this) > 0\n', "pipeline.yaml:12: The audit 'a\\tb' has a name"),
+        (f"audits:\n  {'x' * 61}: rows(this) > 0\n", "pipeline.yaml:12: The audit 'xxx"),
+        ("audits:\n" + "".join(f"  a{n}: rows(this) > {n}\n" for n in range(51)), "pipeline.yaml:11: It has 51 audits, 50 at most."),
+    ],
+)  # fmt: skip
+def test_audits_that_are_none_are_refused(audits: str, why: str) -> None:
+    (problem,) = problems(pipeline=PIPELINE + audits)
+    assert problem.startswith(why)
