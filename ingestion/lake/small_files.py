@@ -23,14 +23,14 @@ def is_clustering_due(copy: DatasetCopy, *, max_file_mib: int, wall: datetime) -
     quiet_since = f"{wall - timedelta(seconds=PLANNED.quiet_s):%Y%m%d%H%M%S%f}"[:17]
     limits = ClusterLimits(max_file_mib * 2**20, PLANNED.min_files, PLANNED.max_mib * 2**20, quiet_since)
     try:
-        return bool(choose_small_files(_newest_files(copy.uri), limits))
+        return bool(choose_small_files(newest_files(copy.uri), limits))
     except Exception as failed:
         # A writer may have taken a file away in between; hudi-rs has an error of its own, which it does not export.
         logger.info("The files of %s cannot be listed now: %s", copy, failed)
         return False
 
 
-def _newest_files(uri: str) -> list[BaseFile]:
+def newest_files(uri: str) -> list[BaseFile]:
     from hudi import HudiTable  # here: every process has this module, and few list files
 
     folder = local_path(uri)

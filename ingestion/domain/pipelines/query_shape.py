@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
+from sqlglot.helper import ensure_list
 
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.user_sql.sql_text import parse_statements
@@ -106,6 +107,33 @@ class QueryShape:
             return exp.column(node.this.copy(), table=next(iter(aliases)))
 
         return expression.transform(qualified)
+
+    def unknown_columns(self) -> Iterator[tuple[exp.Column, str]]:
+        """Columns that no table has, each with what was probably meant."""
+        made = set[str]()
+        for item in self.select.expressions:
+            yield from self._unknown_in(item, made)
+            made.add(item.alias_or_name.lower())
+        for clause in ("joins", "where", "group", "having", "order"):
+            for node in ensure_list(self.select.args.get(clause)):
+                yield from self._unknown_in(node, made)
+
+    def _unknown_in(self, node: exp.Expr, made: Collection[str]) -> Iterator[tuple[exp.Column, str]]:
+        """`made`: columns of the SELECT, which a name without a table may stand for."""
+        for column in node.find_all(exp.Column):
+            place = self.by_alias.get(column.table.lower())
+            # What has a point before it and is no table's is a part of a value.
+            reached = (place,) if place else () if column.table else self.places
+            known = [name for each in reached for name in self.columns.get(each.input, ("",))]
+            if (
+                not known
+                or "" in known
+                or isinstance(column.this, exp.Star)
+                or (not column.table and column.name.lower() in made)
+            ):
+                continue
+            if column.name.lower() not in {name.lower() for name in known}:
+                yield column, did_you_mean(column.name, sorted({*known}))
 
     @cached_property
     def group_by(self) -> list[exp.Expr] | None:

@@ -71,6 +71,16 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
 def _shape_problems(file: PipelineFile, target: Schema, transform: str, columns: Columns | None) -> Iterator[Problem]:
     try:
         shape = QueryShape.of(transform, columns)
+        unknown = [*shape.unknown_columns()]
+        for column, near in unknown:
+            whose = f"`{shape.by_alias[column.table.lower()].input}` has" if column.table else "No input has"
+            yield Problem(
+                TRANSFORM_FILE,
+                0,
+                f"{whose} {'no' if column.table else 'a'} column `{column.name}`.{near}",
+            )
+        if unknown:
+            return
         for name in target.names:
             shape.value_of(name)
         check_followed(shape, file.facts["record_key"])

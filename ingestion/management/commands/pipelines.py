@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.lake.table_sizes import TableSize
+from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.folder import read_folder
-from ingestion.pipelines.registering import check_pipeline
+from ingestion.pipelines.planning import Plan, plan_of
 from ingestion.runs.modelled_tables.registration import register
 from lakehub import wiring
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.output.terminal import printable
 
 _ACTOR = "manage.py"
+_MAX_SHOWN = 100
 
 
 class Command(BaseCommand):
-    help = "Looks at the files of a pipeline, with the file and line of what is wrong, or registers it: a worker then makes its table."
+    help = "Says what is wrong with the files of a pipeline, by file and line, and what registering them would do; or registers it: a worker then makes its table."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("action", choices=["check", "register"])
@@ -30,7 +34,7 @@ class Command(BaseCommand):
         try:
             texts = read_folder(folder)
             if action == "check":
-                self._tell_checked(texts)
+                self._tell_plan(texts)
                 return
             done = register(texts, actor=_ACTOR, now=wiring.clock.now())
         except (BadPipeline, Refused, Conflict) as problem:
@@ -39,17 +43,35 @@ class Command(BaseCommand):
         anew = f"; {done.rebuilds} of its tables are made anew, as rows may be others" if done.rebuilds else ""
         self.stdout.write(f"The pipeline {done.dataset} is {change}{anew}.")
 
-    def _tell_checked(self, texts: dict[str, str]) -> None:
-        checked = check_pipeline(texts)
-        pipeline = checked.pipeline
-        self.stdout.write(
-            f"{pipeline.name}: nothing is wrong. It makes {len(pipeline.columns.columns)} columns, keyed by {', '.join(pipeline.record_key)}."
-        )
-        for each in pipeline.inputs:
-            behaviour = (
-                "each change leads to the rows that it reaches"
-                if each.is_followed
-                else "its changes are seen by rows that are made anew for another reason"
-            )
-            self.stdout.write(f"  {each.name} ({each.dataset}): {behaviour}")
-        self.stdout.write(f"  in {', '.join(str(center) for center in checked.data_centers)}")
+    def _tell_plan(self, texts: dict[str, str]) -> None:
+        for line in plan_lines(plan_of(check_pipeline(texts))):
+            self.stdout.write(printable(line))
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    pipeline = plan.checked.pipeline
+    yield f"{pipeline.name}: {plan.sentence}"
+    for change in plan.changes:
+        before, after = (_on_one_line(text) or "nothing" for text in (change.before, change.after))
+        yield f"  {change.what}: {before} -> {after} ({change.effect})"
+    for each in plan.reads:
+        yield f"  reads {each.dataset}: {_size(each.size)}"
+    if plan.size_now is not None:
+        yield f"  in place of {_size(plan.size_now)}"
+    for given in pipeline.inputs if plan.is_new else ():
+        if not given.is_followed:
+            yield f"  changes of {given.dataset} are not followed: they are seen by rows that are made anew for another reason"
+    for reader in plan.readers:
+        yield f"  {reader.dataset} reads it{'' if reader.is_direct else ' through others'}"
+        yield from (f"    {problem}" for problem in reader.problems)
+
+
+def _size(size: TableSize | None) -> str:
+    if size is None:
+        return "of a size that is not known"
+    return f"{size.rows:,} rows, {size.bytes / 2**20:,.1f} MiB in {size.files:,} files"
+
+
+def _on_one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}..."

@@ -19,14 +19,15 @@ from rest_framework.views import APIView
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import inputs_of
 from ingestion.models import Pipeline, RefusedBatch
-from ingestion.pipelines.registering import check_pipeline
+from ingestion.pipelines.checking import check_pipeline
+from ingestion.pipelines.planning import plan_of
 from ingestion.runs.modelled_tables.decisions import drop, publish
 from ingestion.runs.modelled_tables.registration import register
 from ingestion.runs.modelled_tables.serializers import (
-    CheckedPipelineSerializer,
     DecisionSerializer,
     PipelineFilesSerializer,
     PipelineSerializer,
+    PlanSerializer,
     RefusedBatchSerializer,
     RegistrationSerializer,
 )
@@ -42,11 +43,9 @@ class ModelledTables(APIView):
 
     @extend_schema(
         operation_id="modelled_tables_register",
-        parameters=[
-            OpenApiParameter("check", str, description="1: says what would be registered, and changes nothing.")
-        ],
+        parameters=[OpenApiParameter("check", str, description="1: the plan, and nothing is changed.")],
         request=PipelineFilesSerializer,
-        responses={200: CheckedPipelineSerializer, 201: RegistrationSerializer},
+        responses={200: PlanSerializer, 201: RegistrationSerializer},
     )
     def post(self, request: Request) -> Response:
         """Registers a pipeline, or changes the one of its name. What is wrong is told by file, with its line."""
@@ -56,7 +55,7 @@ class ModelledTables(APIView):
         texts, user = body.validated_data["files"], request.user
         with _refused_by_file():
             if request.query_params.get("check") == "1":
-                return Response(CheckedPipelineSerializer(check_pipeline(texts)).data)
+                return Response(PlanSerializer(plan_of(check_pipeline(texts))).data)
             done = register(
                 texts, actor=user.get_username(), may=partial(require, user, "onboard"), now=wiring.clock.now()
             )

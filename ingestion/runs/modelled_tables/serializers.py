@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ingestion.domain.pipelines.plan import Effect
 from ingestion.domain.pipelines.reading import FILES
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
 from ingestion.models import RefusedBatch
@@ -85,11 +86,47 @@ class DecisionSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(allow_blank=True, max_length=MAX_REASON_LENGTH)
 
 
-class CheckedPipelineSerializer(serializers.Serializer[Any]):
-    """What would be registered."""
+class TableSizeSerializer(serializers.Serializer[Any]):
+    rows = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+    files = serializers.IntegerField()
 
-    dataset = serializers.CharField(source="pipeline.name")
-    record_key = serializers.ListField(source="pipeline.record_key", child=serializers.CharField())
-    columns = serializers.DictField(source="pipeline.columns.types", child=serializers.CharField())
-    inputs = PipelineInputSerializer(source="pipeline.inputs", many=True)
-    data_centers = serializers.ListField(child=serializers.CharField(), help_text="In which it gets a copy.")
+
+class ChangeSerializer(serializers.Serializer[Any]):
+    what = serializers.CharField()
+    before = serializers.CharField(allow_blank=True)
+    after = serializers.CharField(allow_blank=True)
+    effect = serializers.ChoiceField([effect.value for effect in Effect])
+
+
+class TableReadSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    dataset = serializers.CharField()
+    size = TableSizeSerializer(allow_null=True, help_text="In the first data center; null: not known.")
+
+
+class ReaderSerializer(serializers.Serializer[Any]):
+    dataset = serializers.CharField()
+    is_direct = serializers.BooleanField()
+    problems = serializers.ListField(
+        child=serializers.CharField(), help_text="What is wrong with its files once the table is as planned."
+    )
+
+
+class PlanSerializer(serializers.Serializer[Any]):
+    """What registering the files would do."""
+
+    dataset = serializers.CharField(source="checked.pipeline.name")
+    record_key = serializers.ListField(source="checked.pipeline.record_key", child=serializers.CharField())
+    columns = serializers.DictField(source="checked.pipeline.columns.types", child=serializers.CharField())
+    inputs = PipelineInputSerializer(source="checked.pipeline.inputs", many=True)
+    data_centers = serializers.ListField(
+        source="checked.data_centers", child=serializers.CharField(), help_text="In which it gets a copy."
+    )
+    is_new = serializers.BooleanField()
+    sentence = serializers.CharField()
+    changes = ChangeSerializer(many=True)
+    makes_rows = serializers.BooleanField(help_text="All rows of its tables are made, or made anew.")
+    reads = TableReadSerializer(many=True, help_text="What is read for that, as a whole and in each data center.")
+    size_now = TableSizeSerializer(allow_null=True, help_text="Of the table that is made anew.")
+    readers = ReaderSerializer(many=True, help_text="Pipelines that read the table, the nearest first.")

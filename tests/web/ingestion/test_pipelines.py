@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -17,7 +18,7 @@ from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
-from lakehub.accounts.models import Role
+from lakehub.accounts.models import Role, Team
 from lakehub.catalog.models import Dataset, FeedKind
 from lakehub.kernel.errors import Refused
 from tests import factories as given
@@ -170,7 +171,7 @@ def test_the_command_checks_and_registers_a_folder(
     for name, text in TEXTS.items():
         (tmp_path / name).write_text(text)
     call_command("pipelines", "check", str(tmp_path))
-    assert "flights-by-day: nothing is wrong. It makes 4 columns, keyed by day, airline." in capsys.readouterr().out
+    assert "flights-by-day: A new table is made in dc1." in capsys.readouterr().out
     assert not Pipeline.objects.exists()
     call_command("pipelines", "register", str(tmp_path))
     assert "The pipeline flights-by-day is registered." in capsys.readouterr().out
@@ -233,3 +234,45 @@ def test_a_request_that_makes_rows_anew_is_whole_or_not_made(inputs: dict[str, D
     answer = post(signed_in(client, Role.OWNER), **{"transform.sql": TRANSFORM.replace("sum(f.delay)", "max(f.delay)")})
     assert answer.status_code == 409
     assert Pipeline.objects.get().files == TEXTS
+
+
+def test_the_plan_says_what_changes_and_who_reads_the_table(inputs: dict[str, Dataset], client: Client) -> None:
+    def plan(**texts: str) -> dict[str, Any]:
+        answer = client.post("/api/v1/modelled-tables?check=1", {"files": {**TEXTS, **texts}}, "application/json")
+        assert answer.status_code == 200, answer.content
+        return dict(answer.json())
+
+    owner = given.user("owner")
+    given.member(owner, Team.objects.get(name="flight-ops"), Role.OWNER)
+    client.force_login(owner)
+    assert plan()["sentence"] == "A new table is made in dc1."
+    register()
+    chained = {
+        "table.sql": "CREATE TABLE m (airline STRING, delay DOUBLE)",
+        "pipeline.yaml": "name: by-airline\nteam: flight-ops\ntier: 3\nrecord_key: airline\nsource: flights-by-day\n",
+        "transform.sql": "SELECT airline, max(delay) AS delay FROM <SRC> GROUP BY airline",
+    }
+    register(**chained)
+    last = {
+        **chained,
+        "pipeline.yaml": chained["pipeline.yaml"].replace("by-airline", "last").replace("flights-by-day", "by-airline"),
+    }
+    register(**last)
+    assert plan()["sentence"] == "Nothing changes: the files say what they said."
+    settings = plan(**{"pipeline.yaml": PIPELINE.replace("tier: 2", "tier: 1")})
+    assert (settings["sentence"], settings["makes_rows"], settings["reads"]) == ("No row changes.", False, [])
+    other = plan(
+        **{"table.sql": TABLE.replace("delay", "late"), "transform.sql": TRANSFORM.replace("AS delay", "AS late")}
+    )
+    assert (other["sentence"], other["makes_rows"]) == ("All rows are made anew in dc1.", True)
+    assert [(each["what"], each["effect"]) for each in other["changes"]] == [("column delay", "all rows"), ("column late", "all rows"), ("SELECT", "all rows")]  # fmt: skip
+    assert [each["dataset"] for each in other["reads"]] == ["flights", "airlines"]
+    direct, through = other["readers"]
+    assert (direct["dataset"], direct["is_direct"], through["dataset"], through["is_direct"], through["problems"]) == ("by-airline", True, "last", False, [])  # fmt: skip
+    assert "No input has a column `delay`" in direct["problems"][0]
+
+
+def test_a_time_zone_of_partitions_is_fixed_when_the_table_is_made(inputs: dict[str, Dataset]) -> None:
+    register()
+    (problem,) = problems(**{"pipeline.yaml": PIPELINE + "partition_tz: Europe/Berlin\n"})
+    assert "`partition_tz` was UTC, and is Europe/Berlin now" in problem

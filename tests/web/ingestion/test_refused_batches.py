@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from ingestion.lake.findings import AUDIT_REFUSED, JOB_FAILING
-from ingestion.models import Finding, JobRun, JobState, RefusedBatch
+from ingestion.models import Finding, JobKind, JobRun, JobState, RefusedBatch
 from ingestion.runs import job_runs, run_worker
 from ingestion.runs.modelled_tables.decisions import drop, publish
 from ingestion.spark.contract.report import REFUSED, SUCCEEDED, JobReport
@@ -55,7 +55,7 @@ def dataset(inputs: dict[str, Dataset]) -> Dataset:
 def copy(dataset: Dataset) -> DatasetCopy:
     """Of which a bootstrap has succeeded."""
     copy = given.copy_of(dataset)
-    given.run(copy, kind="bootstrap", state=JobState.SUCCEEDED)
+    given.run(copy, kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED)
     return given.with_table(copy)
 
 

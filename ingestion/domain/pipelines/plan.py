@@ -1,0 +1,74 @@
+"""What it means to change the files of a pipeline, field by field, before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
+
+
+class Effect(StrEnum):
+    """From the least on."""
+
+    SETTINGS = "settings"
+    """No job does anything else."""
+    LATER_RUNS = "later runs"
+    """Rows stay as they are; from the next run on it counts."""
+    ALL_ROWS = "all rows"
+    """They may be others: the table is made anew in one commit, and read as before until then."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """`before` and `after`: as the files have them; empty: not there."""
+
+    what: str
+    before: str
+    after: str
+    effect: Effect
+
+
+def changes_between(before: PipelineDefinition, after: PipelineDefinition) -> tuple[Change, ...]:
+    """None where the files say the same in other words."""
+    return tuple(change for change in _all_changes(before, after) if change.before != change.after)
+
+
+def makes_other_rows(changes: Collection[Change]) -> bool:
+    return any(change.effect is Effect.ALL_ROWS for change in changes)
+
+
+def _all_changes(before: PipelineDefinition, after: PipelineDefinition) -> Iterator[Change]:
+    for name in ("team", "tier", "description"):
+        yield Change(name, str(getattr(before, name)), str(getattr(after, name)), Effect.SETTINGS)
+    yield Change("every", str(before.every), str(after.every), Effect.LATER_RUNS)
+    yield from _named("audit", _audits(before), _audits(after), Effect.LATER_RUNS)
+    yield Change("precombine", before.precombine, after.precombine, Effect.ALL_ROWS)
+    yield from _named("column", before.columns.types, after.columns.types, Effect.ALL_ROWS)
+    yield from _input_changes(before, after)
+    yield Change("SELECT", before.transform, after.transform, Effect.ALL_ROWS)
+
+
+def _audits(pipeline: PipelineDefinition) -> dict[str, str]:
+    return {each.name: each.test for each in pipeline.audits}
+
+
+def _named(kind: str, before: Mapping[str, str], after: Mapping[str, str], effect: Effect) -> Iterator[Change]:
+    for name in dict.fromkeys((*before, *after)):
+        yield Change(f"{kind} {name}", before.get(name, ""), after.get(name, ""), effect)
+
+
+def _input_changes(before: PipelineDefinition, after: PipelineDefinition) -> Iterator[Change]:
+    known, wanted = ({each.name: each for each in files.inputs} for files in (before, after))
+    for name in dict.fromkeys((*known, *wanted)):
+        old, new = known.get(name), wanted.get(name)
+        # What is not followed any more was followed until now: the rows are right.
+        is_less = old is not None and new is not None and old.dataset == new.dataset and not new.is_followed
+        yield Change(f"input {name}", _shown(old), _shown(new), Effect.LATER_RUNS if is_less else Effect.ALL_ROWS)
+
+
+def _shown(each: PipelineInput | None) -> str:
+    if each is None:
+        return ""
+    return each.dataset if each.is_followed else f"{each.dataset}, changes ignored"

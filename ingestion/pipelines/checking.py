@@ -1,0 +1,146 @@
+"""The files of a pipeline against the catalog: whether every name in them stands for something, and what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from ingestion.domain.pipelines.definition import PipelineDefinition
+from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE
+from ingestion.domain.pipelines.problems import BadPipeline, Problem
+from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
+from ingestion.pipelines.specs import column_names
+from ingestion.ports import audit_check
+from lakehub.accounts.models import Team
+from lakehub.catalog.models import DataCenter, Dataset, FeedKind, LineageEdge
+from lakehub.kernel.suggest import did_you_mean
+
+_MAX_NAMES = 1000
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A pipeline whose every name was found. `target`: its dataset, where it is registered already; `inputs`: datasets by the names of the SELECT."""
+
+    pipeline: PipelineDefinition
+    team: Team
+    inputs: Mapping[str, Dataset]
+    data_centers: tuple[DataCenter, ...]
+    target: Dataset | None
+
+
+def check_pipeline(texts: Mapping[str, str]) -> Checked:
+    """Reads the catalog, and writes nothing. Raises BadPipeline with all that is wrong."""
+    inputs = input_datasets(texts)
+    pipeline = read_with_columns(texts, inputs)
+    problems = list[Problem]()
+    team = Team.objects.filter(name=pipeline.team).first()
+    if team is None:
+        near = did_you_mean(pipeline.team, Team.objects.values_list("name", flat=True)[:_MAX_NAMES])
+        problems.append(Problem(PIPELINE_FILE, 0, f"There is no team `{pipeline.team}`.{near}"))
+    problems += _audit_problems(pipeline, inputs)
+    target = Dataset.objects.filter(name=pipeline.name).select_related("feed").first()
+    problems += _target_problems(pipeline, target)
+    problems += _circle_problems(target, inputs)
+    centers = tuple(DataCenter.objects.filter(pk__in=_shared_centers(inputs.values())))
+    if not centers:
+        problems.append(
+            Problem(
+                PIPELINE_FILE,
+                0,
+                "No data center has copies of all inputs: a pipeline reads the lake of its own data center.",
+            )
+        )
+    if problems or team is None:
+        raise BadPipeline(problems)
+    return Checked(pipeline, team, inputs, centers, target)
+
+
+def read_with_columns(texts: Mapping[str, str], inputs: Mapping[str, Dataset]) -> PipelineDefinition:
+    """Raises BadPipeline."""
+    return read_pipeline(texts, {name: column_names(dataset) for name, dataset in inputs.items()})
+
+
+def input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:
+    """By the name that the SELECT calls them. Raises BadPipeline for one that is not in the lake; what else is wrong is said by others."""
+    names = {each.name: each.dataset for each in inputs_of(texts) if each.dataset}
+    live = Dataset.objects.filter(ingested=True, offboarded_at=None)
+    found_by_name = {dataset.name: dataset for dataset in live.filter(name__in=names.values())}
+    missing = sorted({*names.values()} - found_by_name.keys())
+    if missing:
+        known = [*live.values_list("name", flat=True)[:_MAX_NAMES]]
+        raise BadPipeline(
+            [
+                Problem(PIPELINE_FILE, 0, f"The lake has no dataset `{name}`.{did_you_mean(name, known)}")
+                for name in missing
+            ]
+        )
+    return {name: found_by_name[dataset] for name, dataset in names.items()}
+
+
+def _target_problems(pipeline: PipelineDefinition, target: Dataset | None) -> list[Problem]:
+    if target is None:
+        return []
+    feed = target.feed_or_none
+    if feed is None or feed.kind != FeedKind.PIPELINE:
+        return [
+            Problem(
+                PIPELINE_FILE,
+                0,
+                f"There is a dataset `{target.name}` already, which is no pipeline's: give the pipeline another name.",
+            )
+        ]
+    if target.offboarded_at is not None:
+        return [
+            Problem(
+                PIPELINE_FILE,
+                0,
+                f"The dataset `{target.name}` is off-boarded: restore it with `manage.py restore {target.name}`, or choose another name.",
+            )
+        ]
+    fixed = {
+        "record_key": (tuple(target.record_key), pipeline.record_key),
+        "partition": (target.partition_column, pipeline.partition),
+        "grain": (str(target.grain), pipeline.grain),
+        "partition_tz": (target.partition_tz, pipeline.partition_tz),
+    }
+    return [
+        Problem(
+            PIPELINE_FILE,
+            0,
+            f"`{field}` was {before or 'not given'}, and is {after or 'not given'} now: that is fixed when the table is made. Register it under another name.",
+        )
+        for field, (before, after) in fixed.items()
+        if before != after
+    ]
+
+
+def _audit_problems(pipeline: PipelineDefinition, inputs: Mapping[str, Dataset]) -> Iterator[Problem]:
+    columns = {name: column_names(dataset) for name, dataset in inputs.items()}
+    for audit in pipeline.audits:
+        if problem := audit_check()(audit.test, pipeline.columns.names, columns, pipeline.record_key):
+            yield Problem(PIPELINE_FILE, audit.line, f"The audit `{audit.name}`: {problem}")
+
+
+def _circle_problems(target: Dataset | None, inputs: Mapping[str, Dataset]) -> list[Problem]:
+    """Nothing is made from itself, through however many others."""
+    if target is None:
+        return []
+    reached, edge = set[int](), {target.pk}
+    while edge:
+        reached |= edge
+        edge = {*LineageEdge.objects.filter(upstream__in=edge).values_list("downstream", flat=True)} - reached
+    return [
+        Problem(
+            PIPELINE_FILE,
+            0,
+            f"The input `{name}` is made from `{target.name}` itself, by way of lineage: a pipeline cannot read what is made from its target.",
+        )
+        for name, dataset in inputs.items()
+        if dataset.pk in reached
+    ]
+
+
+def _shared_centers(datasets: Collection[Dataset]) -> set[int]:
+    centers = [set(dataset.copies.values_list("data_center", flat=True)) for dataset in datasets]
+    return set.intersection(*centers) if centers else set()

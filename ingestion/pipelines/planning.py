@@ -1,0 +1,124 @@
+"""The plan of a registration: what changes, what is read and written for it, and which pipelines read its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ingestion.domain.pipelines.plan import Change, Effect, changes_between, makes_other_rows
+from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.lake.table_sizes import TableSize, size_of
+from ingestion.models import Pipeline
+from ingestion.pipelines.checking import Checked, input_datasets, read_with_columns
+from ingestion.pipelines.specs import column_names
+from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
+
+_MAX_READERS = 1000
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A pipeline that reads the table, itself or through others. `problems`: what is wrong with its files once the table is as planned."""
+
+    dataset: str
+    is_direct: bool
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """`size`: None: not known, as its lake is not on files, or there is no table yet."""
+
+    name: str
+    dataset: str
+    size: TableSize | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `tables` data centers, where rows are made.
+    `rows_now`: of the table as it is. `readers`: the nearest first."""
+
+    checked: Checked
+    is_new: bool
+    changes: tuple[Change, ...]
+    reads: tuple[TableRead, ...]
+    size_now: TableSize | None
+    readers: tuple[Reader, ...]
+
+    @cached_property
+    def makes_rows(self) -> bool:
+        return self.is_new or makes_other_rows(self.changes)
+
+    @property
+    def sentence(self) -> str:
+        where = ", ".join(map(str, self.checked.data_centers))
+        if self.is_new:
+            return f"A new table is made in {where}."
+        if not self.changes:
+            return "Nothing changes: the files say what they said."
+        return f"All rows are made anew in {where}." if self.makes_rows else "No row changes."
+
+
+def plan_of(checked: Checked) -> Plan:
+    """Reads the catalog and lists files of the lake; writes nothing."""
+    registered = None if checked.target is None else Pipeline.objects.filter(dataset=checked.target).first()
+    changes = () if registered is None else changes_of(registered.files, checked)
+    plan = Plan(checked, registered is None, changes, (), None, (*_readers(checked),))
+    if not plan.makes_rows:
+        return plan
+    return replace(plan, reads=(*_reads(checked),), size_now=_size_in(checked, checked.target))
+
+
+def changes_of(before: Mapping[str, str], checked: Checked) -> tuple[Change, ...]:
+    """`before`: the files that are registered."""
+    try:
+        known = read_with_columns(before, input_datasets(before))
+    except BadPipeline:
+        return (Change("files", "cannot be read any more", "as given", Effect.ALL_ROWS),)
+    return changes_between(known, checked.pipeline)
+
+
+def _reads(checked: Checked) -> Iterator[TableRead]:
+    for each in checked.pipeline.inputs:
+        dataset = checked.inputs[each.name]
+        yield TableRead(each.name, dataset.name, _size_in(checked, dataset))
+
+
+def _size_in(checked: Checked, dataset: Dataset | None) -> TableSize | None:
+    """In the first of its data centers."""
+    copies = DatasetCopy.objects.filter(dataset=dataset, data_center=checked.data_centers[0])
+    copy = None if dataset is None else copies.select_related("dataset", "data_center").first()
+    return None if copy is None else size_of(copy)
+
+
+def _readers(checked: Checked) -> Iterator[Reader]:
+    """Breadth first, each once."""
+    if checked.target is None:
+        return
+    known, edge, is_direct = {checked.target.pk}, [checked.target.pk], True
+    while edge:
+        below = LineageEdge.objects.filter(upstream__in=edge, downstream__pipeline__isnull=False)
+        names = dict(below.values_list("downstream", "downstream__name").order_by("downstream__name")[:_MAX_READERS])
+        edge = [pk for pk in names if pk not in known]
+        for pk in edge:
+            yield Reader(names[pk], is_direct, _problems_of_reader(pk, checked) if is_direct else ())
+        known |= {*edge}
+        is_direct = False
+
+
+def _problems_of_reader(dataset: int, checked: Checked) -> tuple[str, ...]:
+    """With the columns that the table is to have."""
+    registered = Pipeline.objects.get(dataset=dataset)
+    try:
+        inputs = input_datasets(registered.files)
+        planned = checked.pipeline.columns.names
+        read_pipeline(
+            registered.files,
+            {name: planned if each == checked.target else column_names(each) for name, each in inputs.items()},
+        )
+    except BadPipeline as bad:
+        return tuple(map(str, bad.problems))
+    return ()
