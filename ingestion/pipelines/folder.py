@@ -15,16 +15,28 @@ def read_folder(folder: Path) -> dict[str, str]:
         raise BadPipeline([Problem(str(folder), 0, "There is no folder of that name.")])
     problems, texts = list[Problem](), dict[str, str]()
     for name in FILES:
-        path = folder / name
-        if not path.is_file():
-            continue
-        content = path.open("rb").read(MAX_LENGTH * 4 + 1)
-        try:
-            texts[name] = content.decode()
-        except UnicodeDecodeError:
-            problems.append(Problem(name, 0, "It is no text in UTF-8."))
-        if len(content) > MAX_LENGTH:
-            problems.append(Problem(name, 0, f"It has more than {MAX_LENGTH:,} bytes."))
+        if (folder / name).is_file():
+            texts[name] = _read(folder / name, problems)
     if problems:
         raise BadPipeline(problems)
     return texts
+
+
+def read_text(folder: Path, name: str) -> str:
+    """One more file of it. Raises BadPipeline."""
+    problems = [] if (folder / name).is_file() else [Problem(name, 0, "The file is missing.")]
+    text = "" if problems else _read(folder / name, problems)
+    if problems:
+        raise BadPipeline(problems)
+    return text
+
+
+def _read(path: Path, problems: list[Problem]) -> str:
+    content = path.open("rb").read(MAX_LENGTH * 4 + 1)
+    if len(content) > MAX_LENGTH:
+        problems.append(Problem(path.name, 0, f"It has more than {MAX_LENGTH:,} bytes."))
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        problems.append(Problem(path.name, 0, "It is no text in UTF-8."))
+        return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,8 +18,25 @@ from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.copies import create_copy
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
+from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import Dataset, DatasetKind, Feed, FeedKind, LineageEdge
 
+_KINDS = {
+    "int": ColumnType.INTEGER,
+    "long": ColumnType.INTEGER,
+    "float": ColumnType.FLOAT,
+    "double": ColumnType.FLOAT,
+    "boolean": ColumnType.BOOLEAN,
+    "string": ColumnType.STRING,
+    "binary": ColumnType.BINARY,
+    "date": ColumnType.DATE,
+    "timestamp": ColumnType.TIMESTAMP,
+    "decimal": ColumnType.DECIMAL,
+    "array": ColumnType.ARRAY,
+    "map": ColumnType.MAP,
+    "struct": ColumnType.STRUCT,
+}
+"""By the first word of a column's type what the catalog calls it."""
 LINEAGE_SOURCE = "pipeline"
 """Of the edges from its inputs to its target."""
 
@@ -58,7 +76,7 @@ def _save_dataset(checked: Checked, now: datetime) -> Dataset:
         "team": checked.team,
         "tier": pipeline.tier,
         "columns": [
-            {"name": column.name, "type": column.type, "nullable": column.name not in pipeline.record_key}
+            {"name": column.name, "type": _kind_of(column.type), "nullable": column.name not in pipeline.record_key}
             for column in pipeline.columns
         ],
     }
@@ -90,3 +108,8 @@ def _save_dataset(checked: Checked, now: datetime) -> Dataset:
     for upstream in checked.inputs.values():
         LineageEdge.objects.get_or_create(upstream=upstream, downstream=dataset, defaults={"source": LINEAGE_SOURCE})
     return dataset
+
+
+def _kind_of(type_: str) -> str:
+    word = re.match(r"[a-z]+", type_)
+    return (ColumnType.OTHER if word is None else _KINDS.get(word[0], ColumnType.OTHER)).value

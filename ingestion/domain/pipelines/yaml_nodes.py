@@ -17,6 +17,7 @@ _MAX_DEPTH = 8
 class Text:
     line: int
     text: str
+    is_null: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def _value(node: yaml.Node, file: str, problems: list[Problem], depth: int) -> V
         problems.append(Problem(file, line, f"It is nested more than {_MAX_DEPTH} deep."))
         return Text(line, "")
     if isinstance(node, yaml.ScalarNode):
-        return Text(line, "" if node.tag.endswith(":null") else str(node.value))
+        is_null = node.tag.endswith(":null")
+        return Text(line, "" if is_null else str(node.value), is_null)
     if isinstance(node, yaml.SequenceNode):
         return Items(line, tuple(_value(each, file, problems, depth + 1) for each in node.value))
     assert isinstance(node, yaml.MappingNode)

@@ -1,4 +1,4 @@
-"""`manage.py pipelines check flights-by-day`, `manage.py pipelines register flights-by-day`"""
+"""`manage.py pipelines check|test|register flights-by-day`"""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.domain.pipelines.tests_file import TESTS_FILE
 from ingestion.lake.table_sizes import TableSize
 from ingestion.pipelines.checking import check_pipeline
-from ingestion.pipelines.folder import read_folder
+from ingestion.pipelines.folder import read_folder, read_text
 from ingestion.pipelines.planning import Plan, plan_of
 from ingestion.runs.modelled_tables.registration import register
+from ingestion.spark.job import JobError
 from lakehub import wiring
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.output.terminal import printable
@@ -24,11 +26,13 @@ _MAX_SHOWN = 100
 
 
 class Command(BaseCommand):
-    help = "Says what is wrong with the files of a pipeline, by file and line, and what registering them would do; or registers it: a worker then makes its table."
+    help = "Says what is wrong with the files of a pipeline, by file and line, and what registering them would do; tests it by the rows of its tests.yaml; or registers it: a worker then makes its table."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("action", choices=["check", "register"])
-        parser.add_argument("folder", type=Path, help="with table.sql, pipeline.yaml and transform.sql")
+        parser.add_argument("action", choices=["check", "test", "register"])
+        parser.add_argument(
+            "folder", type=Path, help="with table.sql, pipeline.yaml and transform.sql; to test it, tests.yaml"
+        )
 
     def handle(self, *, action: str, folder: Path, **options: Any) -> None:
         try:
@@ -36,12 +40,33 @@ class Command(BaseCommand):
             if action == "check":
                 self._tell_plan(texts)
                 return
+            if action == "test":
+                self._test(folder, texts)
+                return
             done = register(texts, actor=_ACTOR, now=wiring.clock.now())
-        except (BadPipeline, Refused, Conflict) as problem:
+        except (BadPipeline, Refused, Conflict, JobError) as problem:
             raise CommandError(printable(str(problem))) from problem
         change = "registered" if done.is_new else "changed"
         anew = f"; {done.rebuilds} of its tables are made anew, as rows may be others" if done.rebuilds else ""
         self.stdout.write(f"The pipeline {done.dataset} is {change}{anew}.")
+
+    def _test(self, folder: Path, texts: dict[str, str]) -> None:
+        from ingestion.pipelines.rehearsal import read_tests, run_tests  # they bring Spark, which takes seconds to load
+
+        checked, failed = check_pipeline(texts), 0
+        tests = read_tests(read_text(folder, TESTS_FILE), checked)
+        for rehearsed in run_tests(checked, tests):
+            self.stdout.write(printable(f"{'ok' if rehearsed.passes else 'FAILED':6}  {rehearsed.test}"))
+            for title, rows in (
+                ("expected, not made", rehearsed.missing),
+                ("made, not expected", rehearsed.unexpected),
+            ):
+                for row in rows:
+                    values = ", ".join(f"{name}: {value}" for name, value in zip(rehearsed.columns, row, strict=True))
+                    self.stdout.write(printable(f"        {title}: {values}"))
+            failed += not rehearsed.passes
+        if failed:
+            raise CommandError(f"{failed} of {len(tests)} tests failed.")
 
     def _tell_plan(self, texts: dict[str, str]) -> None:
         for line in plan_lines(plan_of(check_pipeline(texts))):

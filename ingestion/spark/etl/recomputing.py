@@ -76,7 +76,7 @@ def all_rows(views: InputViews, job: Job) -> DataFrame:
 def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
     """Each key once, written below `uri` for the write path. Raises JobError where a row has no key."""
     with job.phase("compute"):
-        numbered = _newest_of_each_key(rows, job).withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
+        numbered = each_key_once(rows, job).withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
         batch = StagedBatch(uri, target_schema(job))
         numbered.write.mode("overwrite").parquet(batch.rows_uri)
         staged = staged_rows(job, batch)
@@ -86,7 +86,7 @@ def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
     return batch
 
 
-def _newest_of_each_key(rows: DataFrame, job: Job) -> DataFrame:
+def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     types = {name: parse_type(type_) for name, type_ in job.pipeline_spec.columns.items()}
     # Of equals always the same one, whenever it is computed.
     order = [F.to_json(F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items()))).desc()]

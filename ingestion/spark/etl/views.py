@@ -29,13 +29,17 @@ class InputViews:
     @classmethod
     def of_now(cls, spark: SparkSession, pipeline: PipelineSpec) -> InputViews:
         """Each input by its name, as it is now."""
-        views = cls(spark.newSession(), pipeline)
-        for setting in _OF_SESSION:
-            views.session.conf.set(setting, spark.conf.get(setting) or "")
-        for each in pipeline.inputs:
-            rows = read_at(views.session, each.uri).drop(*META_COLUMNS)
-            rows.createOrReplaceTempView(each.name)
-            views.columns[each.name] = rows.schema
+        session = session_beside(spark)
+        rows = {each.name: read_at(session, each.uri).drop(*META_COLUMNS) for each in pipeline.inputs}
+        return cls.over(session, pipeline, rows)
+
+    @classmethod
+    def over(cls, session: SparkSession, pipeline: PipelineSpec, rows: Mapping[str, DataFrame]) -> InputViews:
+        """`rows`: of `session`."""
+        views = cls(session, pipeline)
+        for name, frame in rows.items():
+            frame.createOrReplaceTempView(name)
+            views.columns[name] = frame.schema
         return views
 
     def add_changes(self, changes: Mapping[str, ChangedFiles]) -> None:
@@ -52,3 +56,10 @@ class InputViews:
 
     def query(self, sql: str) -> DataFrame:
         return self.session.sql(sql)
+
+
+def session_beside(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    for setting in _OF_SESSION:
+        session.conf.set(setting, spark.conf.get(setting) or "")
+    return session

@@ -276,3 +276,17 @@ def test_a_time_zone_of_partitions_is_fixed_when_the_table_is_made(inputs: dict[
     register()
     (problem,) = problems(**{"pipeline.yaml": PIPELINE + "partition_tz: Europe/Berlin\n"})
     assert "`partition_tz` was UTC, and is Europe/Berlin now" in problem
+
+
+def test_its_columns_are_of_the_kinds_that_the_catalog_tells_apart(inputs: dict[str, Dataset]) -> None:
+    assert [column["type"] for column in register().columns] == ["string", "string", "integer", "decimal"]
+
+
+def test_tests_that_cannot_be_read_are_told_before_spark_is_started(inputs: dict[str, Dataset], tmp_path: Path) -> None:
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(CommandError, match=r"tests\.yaml: The file is missing"):
+        call_command("pipelines", "test", str(tmp_path))
+    (tmp_path / "tests.yaml").write_text("late: {given: {flights: [{dely: 1}]}, expect: []}")
+    with pytest.raises(CommandError, match=r"tests\.yaml:1: There is no column `dely`\. Did you mean `delay`\?"):
+        call_command("pipelines", "test", str(tmp_path))
