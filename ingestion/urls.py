@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from ingestion import api
 from ingestion.runs.index_use.api import IndexStateList
-from ingestion.runs.modelled_tables.api import ModelledTables, PipelineDetail
+from ingestion.runs.modelled_tables.api import ModelledTables, PipelineDetail, PipelineProgress
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
@@ -16,6 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/raw-chunks", api.RawChunkList.as_view(), name="raw-chunks"),
     path("datasets/<str:name>/index", IndexStateList.as_view(), name="index-states"),
     path("datasets/<str:name>/pipeline", PipelineDetail.as_view(), name="pipeline"),
+    path("datasets/<str:name>/pipeline/progress", PipelineProgress.as_view(), name="pipeline-progress"),
     path("modelled-tables", ModelledTables.as_view(), name="modelled-tables"),
     path("datasets/<str:name>/pause", api.PauseIngestion.as_view(), name="ingestion-pause"),
     path("datasets/<str:name>/resume", api.ResumeIngestion.as_view(), name="ingestion-resume"),

@@ -18,9 +18,11 @@ from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import inputs_of
 from ingestion.models import Pipeline
 from ingestion.pipelines.registering import check_pipeline
+from ingestion.runs.modelled_tables.progress import progress_of
 from ingestion.runs.modelled_tables.registration import register
 from ingestion.runs.modelled_tables.serializers import (
     CheckedPipelineSerializer,
+    CopyProgressSerializer,
     PipelineFilesSerializer,
     PipelineSerializer,
     RegistrationSerializer,
@@ -69,6 +71,21 @@ class PipelineDetail(APIView):
             raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
         facts = {name: getattr(registered, name) for name in ("files", "changed_at", "changed_by")}
         return Response(PipelineSerializer(facts | {"inputs": inputs_of(registered.files)}).data)
+
+
+class PipelineProgress(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read"}
+
+    @extend_schema(operation_id="datasets_pipeline_progress", responses=CopyProgressSerializer(many=True))
+    def get(self, request: Request, name: str) -> Response:
+        """Of each copy of a modelled table: how far its pipeline has read its inputs, which commits wait and since when, and its newest run. Its runs
+        are with those of the dataset."""
+        dataset, now = live_dataset(name), wiring.clock.now()
+        copies = dataset.copies.select_related("dataset", "data_center").order_by("data_center__name")
+        progress = progress_of([*copies], now=now)
+        if not progress and not Pipeline.objects.filter(dataset=dataset).exists():
+            raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
+        return Response([CopyProgressSerializer(each, context={"now": now}).data for each in progress])
 
 
 @contextmanager
