@@ -21,6 +21,7 @@ SCREENS = (
     "loads",
     "metrics",
     "onboarding",
+    "pipeline",
     "positions",
     "rules",
     "schemas",

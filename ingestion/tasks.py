@@ -19,6 +19,7 @@ from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
 from ingestion.positions import audit, behind
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
+from ingestion.runs.modelled_tables import lag
 from ingestion.runs.source_use import paused_runs, raw_chunks
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
@@ -80,6 +81,12 @@ def check_captured_copies() -> None:
     behind.judge_lags(now=wiring.clock.now())
     until = time.monotonic() + COUNTS_FOR_S
     audit.count_due_hours(now=wiring.clock.now(), has_time=lambda: time.monotonic() < until)
+
+
+@shared_task
+def check_pipelines() -> None:
+    """Which modelled tables are behind their inputs for too long."""
+    lag.judge_lags(now=wiring.clock.now())
 
 
 @shared_task

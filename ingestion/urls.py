@@ -6,7 +6,13 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from ingestion import api
 from ingestion.runs.index_use.api import IndexStateList
-from ingestion.runs.modelled_tables.api import ModelledTables, PipelineDetail, RefusedBatchDecision, RefusedBatchList
+from ingestion.runs.modelled_tables.api import (
+    ModelledTables,
+    PipelineDetail,
+    PipelineProgress,
+    RefusedBatchDecision,
+    RefusedBatchList,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
@@ -16,12 +22,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/raw-chunks", api.RawChunkList.as_view(), name="raw-chunks"),
     path("datasets/<str:name>/index", IndexStateList.as_view(), name="index-states"),
     path("datasets/<str:name>/pipeline", PipelineDetail.as_view(), name="pipeline"),
-    path("datasets/<str:name>/refused-batches", RefusedBatchList.as_view(), name="refused-batches"),
-    path(
-        "datasets/<str:name>/refused-batches/<int:number>/decision",
-        RefusedBatchDecision.as_view(),
-        name="refused-batch-decision",
-    ),
+from ingestion.runs.modelled_tables.api import (
+    ModelledTables,
+    PipelineDetail,
+    PipelineProgress,
+    RefusedBatchDecision,
+    RefusedBatchList,
+)
     path("modelled-tables", ModelledTables.as_view(), name="modelled-tables"),
     path("datasets/<str:name>/pause", api.PauseIngestion.as_view(), name="ingestion-pause"),
     path("datasets/<str:name>/resume", api.ResumeIngestion.as_view(), name="ingestion-resume"),

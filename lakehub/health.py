@@ -21,16 +21,19 @@ from rest_framework.request import Request
 from incidents.gate import question_log as gate_log
 from incidents.models import Incident, Message
 from ingestion.captures import lag
-from ingestion.models import IndexAllowance, IndexShare, JobRun
+from ingestion.models import IndexAllowance, IndexShare, JobRun, JobState
 from ingestion.runs.index_use.states import allowed_of, with_verifications
 from ingestion.runs.index_use.waits import jobs_waiting_for_answer
+from ingestion.runs.modelled_tables.progress import progress_of
 from lakehub import wiring
 from lakehub.accounts.tokens.authentication import TokenAuthentication
+from lakehub.catalog.models import DatasetCopy, FeedKind
 from quality.generation import coverage
 from quality.models import Unit
 
 VERDICT_S = 1.0
 INDEXES_MEASURED = 500
+PIPELINES_MEASURED = 200
 
 
 @login_not_required
@@ -175,6 +178,30 @@ def _measure_indexes(registry: CollectorRegistry) -> None:
     waiting.set(without_room + jobs_waiting_for_answer())
 
 
+def _measure_pipelines(registry: CollectorRegistry, *, now: datetime) -> None:
+    """Of so many copies that pipelines make, by their number, those of the highest tiers first."""
+    live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
+    made = live.filter(dataset__feed__kind=FeedKind.PIPELINE).select_related("dataset", "data_center")
+
+    def of_copy(name: str, about: str, *labels: str) -> Gauge:
+        return Gauge(f"lakehub_pipeline_{name}", about, ["copy", *labels], registry=registry)
+
+    lag_seconds = of_copy("lag_seconds", "How long the first commit of an input waits that a pipeline has not read yet")
+    pending = of_copy("commits_pending", "Commits of its inputs that a pipeline has not read yet")
+    processed = of_copy("commits_processed", "Commits of its inputs that a pipeline has read, of the last 24 hours")
+    rows = of_copy("rows", "Rows that a pipeline has changed in the last 24 hours", "kind")
+    failing = of_copy("failing", "1 where the newest run of a pipeline has failed")
+    for progress in progress_of(made.order_by("dataset__tier", "pk")[:PIPELINES_MEASURED], now=now):
+        number = str(progress.copy.pk)
+        if (behind := progress.lag(now=now)) is not None:
+            lag_seconds.labels(number).set(behind.total_seconds())
+        pending.labels(number).set(progress.pending)
+        processed.labels(number).set(sum(each.processed for each in progress.inputs if each.input.is_followed))
+        for kind, count in progress.rows.items():
+            rows.labels(number, kind).set(count)
+        failing.labels(number).set(progress.newest_run is not None and progress.newest_run.state == JobState.FAILED)
+
+
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus. Numbers only: no names of datasets or people. Each is a few indexed queries."""
@@ -196,6 +223,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         runs.labels(state).set(JobRun.objects.filter(state=state).count())
     _measure_captures(registry, now=now)
     _measure_indexes(registry)
+    _measure_pipelines(registry, now=now)
     share = Gauge(
         "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry
     )

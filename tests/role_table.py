@@ -169,6 +169,7 @@ TABLE = (
     Line("PATCH", "api/v1/datasets/<str:name>", OWNERS, "catalog:write", {"tier": 2}, "audit"),
     Line("DELETE", "api/v1/datasets/<str:name>", ADMINS, "catalog:write", leaves="audit"),
     Line("POST", "api/v1/datasets/<str:name>/restore", OWNERS, "catalog:write", {}, "audit", answers=(409, 422)),
+    Line("GET", "api/v1/datasets/<str:name>/pipeline/progress", READERS, "ingestion:read", answers=(200, 404)),
     Line("GET", "api/v1/datasets/<str:name>/pipeline", READERS, "catalog:read", answers=(200, 404)),
     Line("GET", "api/v1/datasets/<str:name>/refused-batches", READERS, "ingestion:read"),
     Line(
@@ -620,6 +621,7 @@ TABLE = (
     Line("POST", "onboarding", OWNERS, body={"team": "flight-ops"}, leaves="audit", answers=(422,), team_in_body=True),
     # -- what is read on pages, and the console
     Line("GET", "console/*", STAFF),
+    Line("GET", "datasets/<str:name>/pipeline", READERS, answers=(200, 404)),
     Line("GET", "*", READERS),
 )
 

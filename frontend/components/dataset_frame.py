@@ -23,11 +23,16 @@ TABS = (
     ("rules", "Rules"),
     ("incidents", "Incidents"),
     ("data", "Data"),
+    ("pipeline", "Pipeline"),
     ("ingestion", "Ingestion"),
     ("lineage", "Lineage"),
     ("alerts", "Alerts"),
     ("settings", "Settings"),
 )
+
+
+def _tabs_of(dataset: Dataset) -> list[tuple[str, str]]:
+    return [tab for tab in TABS if tab[0] != "pipeline" or dataset.is_modelled]
 
 
 def find_dataset(name: str) -> Dataset:
@@ -51,7 +56,7 @@ def dataset_frame(request: HttpRequest, name: str, tab: str, now: datetime) -> t
         "why": _verdict_reason(health, now),
         "lags": lag_by_copy(dataset),
         "tab": tab,
-        "tabs": TABS,
+        "tabs": _tabs_of(dataset),
         "running": datasets.live_runs(dataset, now=now),
         "followed": Subscription.objects.filter(user=actor_of(request), dataset=dataset).exists(),
         "may_rerun": isinstance(user, User) and can(user, "rerun", dataset.team),

@@ -33,6 +33,8 @@ CAPTURE_STOPPED = "capture_stopped"
 
 COPY_BEHIND = "copy_behind"
 """Changes of a captured dataset are on their way for longer than its tier allows."""
+PIPELINE_BEHIND = "pipeline_behind"
+"""Changes of the inputs of a modelled table wait for longer than its tier allows."""
 MESSAGES_UNACCOUNTED = "messages_unaccounted"
 """The changelog has another number of messages of an hour than the commits of a copy have read."""
 CHANGES_SKIPPED = "changes_skipped"

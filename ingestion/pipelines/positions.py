@@ -10,10 +10,15 @@ from ingestion.lake import readers
 from ingestion.models import Pipeline
 from ingestion.pipelines.specs import input_copies
 from ingestion.spark.contract.report import JobReport
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
 
 logger = logging.getLogger(__name__)
+
+
+def reader_name(dataset: Dataset) -> str:
+    """As which the pipeline that makes it is known to its inputs."""
+    return f"pipeline {dataset.name}"
 
 
 def note_read(copy: DatasetCopy, report: JobReport, *, now: datetime) -> None:
@@ -26,7 +31,7 @@ def note_read(copy: DatasetCopy, report: JobReport, *, now: datetime) -> None:
     for name, position in positions.items():
         if (read := copies.get(name)) is not None:
             try:
-                readers.note_position(read, f"pipeline {copy.dataset.name}", position, actor="ingestion", now=now)
+                readers.note_position(read, reader_name(copy.dataset), position, actor="ingestion", now=now)
             except Refused as problem:
                 # Without it the pipeline goes on, and makes all rows anew where files are cleaned away before it reads them.
                 logger.warning("%s is not told how far the pipeline %s is: %s", read, copy.dataset.name, problem)

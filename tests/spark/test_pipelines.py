@@ -69,6 +69,8 @@ def test_it_equals_a_full_recomputation_after_each_change(
         changes[what]()
         report = lake.run("incremental")
         assert (report.status, report.error) == ("succeeded", None), what
+        (read,) = report.output["inputs"].values()  # one input was written
+        assert (read["commits"], read["files"] > 0, read["bytes"] > 0) == (1, True, True), what
         assert lake.differences("wide") == NOTHING, what
     assert lake.run("incremental").status == "nothing_to_do"
 

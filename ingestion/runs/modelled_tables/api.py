@@ -22,8 +22,10 @@ from ingestion.models import Pipeline, RefusedBatch
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.planning import plan_of
 from ingestion.runs.modelled_tables.decisions import drop, publish
+from ingestion.runs.modelled_tables.progress import progress_of
 from ingestion.runs.modelled_tables.registration import register
 from ingestion.runs.modelled_tables.serializers import (
+    CopyProgressSerializer,
     DecisionSerializer,
     PipelineFilesSerializer,
     PipelineSerializer,
@@ -118,6 +120,21 @@ class RefusedBatchDecision(APIView):
         batch.refresh_from_db()
         may_see_rows = can(request.user, "see rows", dataset.team)
         return Response(RefusedBatchSerializer(batch, context={"may_see_rows": may_see_rows}).data)
+
+
+class PipelineProgress(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read"}
+
+    @extend_schema(operation_id="datasets_pipeline_progress", responses=CopyProgressSerializer(many=True))
+    def get(self, request: Request, name: str) -> Response:
+        """Of each copy of a modelled table: how far its pipeline has read its inputs, which commits wait and since when, and its newest run. Its runs
+        are with those of the dataset."""
+        dataset, now = live_dataset(name), wiring.clock.now()
+        copies = dataset.copies.select_related("dataset", "data_center").order_by("data_center__name")
+        progress = progress_of([*copies], now=now)
+        if not progress and not Pipeline.objects.filter(dataset=dataset).exists():
+            raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
+        return Response([CopyProgressSerializer(each, context={"now": now}).data for each in progress])
 
 
 @contextmanager

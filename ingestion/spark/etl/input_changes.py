@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingestion.spark.file_groups import FileGroup
-from ingestion.spark.tables.timeline import TABLE_SERVICES, CommitArchived, CompletedFile, Timeline, write_stats_of
+from ingestion.spark.tables.timeline import (
+    TABLE_SERVICES,
+    CommitArchived,
+    CompletedFile,
+    Timeline,
+    open_storage,
+    write_stats_of,
+)
 
 _NO_FILE = "null"
 """What Hudi says of the commit before the first of a file group."""
@@ -31,8 +38,12 @@ class ChangedFiles:
     now: tuple[str, ...] = ()
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        return (*self.before, *self.now)
+
+    @property
     def is_empty(self) -> bool:
-        return not (self.before or self.now)
+        return not self.paths
 
 
 def changed_files(uri: str, after: str) -> ChangedFiles:
@@ -54,6 +65,12 @@ def changed_files(uri: str, after: str) -> ChangedFiles:
         tuple(sorted(before)),
         tuple(sorted(path for path in now.values() if path)),
     )
+
+
+def bytes_of(uri: str, paths: Iterable[str]) -> int:
+    """Of files that are there still."""
+    filesystem, root = open_storage(uri)
+    return sum(info.size or 0 for info in filesystem.get_file_info([f"{root}/{path}" for path in paths]))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ingestion.spark.contract.spec import PipelineSpec
 from ingestion.spark.etl import recomputing
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
-from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, changed_files
+from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.loading import rereading, write_path
@@ -94,11 +94,21 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
             return job.nothing_to_do_report(
                 instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position)
             )
-        return _commit_changes(job, start, changes)
+        report = _commit_changes(job, start, changes)
+        return replace(report, output={**report.output, "inputs": _read_facts(job.pipeline_spec, changes)})
     except HistoryGone as gone:
         logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, gone)
         report = load_again(job, start)
         return replace(report, output={**report.output, "made_anew": str(gone)})
+
+
+def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> dict[str, dict[str, int]]:
+    """Of each input that was written: in how many commits, and the files that were compared for it."""
+    return {
+        each.name: {"commits": files.commits, "files": len(files.paths), "bytes": bytes_of(each.uri, files.paths)}
+        for each in pipeline.inputs
+        if (files := changes[each.name]).commits
+    }
 
 
 def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[str, ChangedFiles]) -> JobReport:

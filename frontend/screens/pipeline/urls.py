@@ -1,0 +1,9 @@
+"""Addresses of the pipeline screen."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from frontend.screens.pipeline import views
+
+urlpatterns = [path("datasets/<str:name>/pipeline", views.pipeline, name="dataset-pipeline")]

@@ -1,0 +1,179 @@
+"""The tab Pipeline of a modelled table: its graph, how far it is, its runs and its files."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from ingestion.lake import readers
+from ingestion.models import JobKind, JobState, Pipeline
+from ingestion.pipelines.registering import LINEAGE_SOURCE, register_pipeline
+from lakehub.catalog.models import Dataset, DatasetCopy, Feed, FeedKind, LineageEdge
+from lakehub.http.security_headers import POLICY
+from tests import factories as given
+from tests.factories import HOUR, MINUTE, NOW
+from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
+
+pytestmark = pytest.mark.django_db
+PAGE = "/datasets/flights-by-day/pipeline"
+MOST_QUERIES = 30
+
+
+@pytest.fixture
+def table() -> DatasetCopy:
+    """Registered, and never run. `departures` is what the SELECT calls flights."""
+    for name, columns in {"departures": ("id", "day", "carrier", "delay"), "carriers": ("carrier", "name")}.items():
+        given.dataset(name, columns=[{"name": column, "type": "string", "nullable": True} for column in columns])
+    return given.copy_of(register())
+
+
+def register(old: str = "", new: str = "") -> Dataset:
+    pipeline = PIPELINE.replace("source: flights", "source: departures").replace("airlines: airlines", "airlines: carriers")  # fmt: skip
+    texts = {"table.sql": TABLE, "pipeline.yaml": pipeline.replace(old, new), "transform.sql": TRANSFORM}
+    return register_pipeline(texts, actor="ana", now=NOW - HOUR).dataset
+
+
+def shown(client: Client) -> str:
+    """Without tags, in one line."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html_of(client)))
+
+
+def html_of(client: Client) -> str:
+    answer = client.get(PAGE)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Security-Policy"] == POLICY
+    return answer.content.decode()
+
+
+def has_read(name: str, upto: datetime) -> None:
+    copy = DatasetCopy.objects.get(dataset__name=name)
+    readers.note_position(copy, "pipeline flights-by-day", f"{upto:%Y%m%d%H%M%S}000", actor="x", now=NOW)
+
+
+def ran(copy: DatasetCopy, kind: JobKind = JobKind.INCREMENTAL, **report: Any) -> None:
+    written = {"inserts": 12, "updates": 3_456, "deletes": 7}
+    given.run(copy, kind, report={"status": "succeeded", "written": written, "phases": {"compute": 14.2, "write": 6.1}, "output": {}, **report})  # fmt: skip
+
+
+def test_before_its_first_run_it_says_what_comes(table: DatasetCopy, page: Client) -> None:
+    text = shown(page)
+    assert "No table yet: its first run is planned within seconds of registering." in text
+    assert "It has not run yet. The first run makes all rows" in text
+    assert re.search("Never run – – departures – – 0 –", text)
+    assert "no pipeline reads it" in text
+    assert "What it does not see" not in text
+    assert "None" not in text
+
+
+def test_what_waits_is_told_at_each_input_and_copy(table: DatasetCopy, page: Client) -> None:
+    ran(table, JobKind.BOOTSTRAP)
+    departures = DatasetCopy.objects.get(dataset__name="departures")
+    for minutes in (90, 25, 20):
+        given.commit(departures, NOW - minutes * MINUTE)
+    has_read("departures", NOW - HOUR)
+    has_read("carriers", NOW - HOUR)
+    text = shown(page)
+    assert "2 commits wait in dc1, behind 25 min" in text
+    assert re.search(r"dc1 Succeeded 25 min 2 departures 25 min 2 1 13:02", text)
+    assert re.search(r"airlines carriers – 0 0 –", text)
+
+
+def test_its_runs_tell_rows_commits_and_cost(table: DatasetCopy, page: Client) -> None:
+    inputs = {"departures": {"commits": 2, "files": 8, "bytes": 3_400_000}, "airlines": {"commits": 1, "files": 1, "bytes": 1_000}}  # fmt: skip
+    ran(table, output={"inputs": inputs, "made_anew": "the commits of <b>x</b> are archived"})
+    text = shown(page)
+    assert "All rows were made anew: the commits of &lt;b&gt;x&lt;/b&gt; are archived" in text
+    assert "9 files compared, 3.4 MB; compute 14 s, write 6 s" in text
+    assert re.search(r"dc1 Succeeded 13:32 1 min 3 12 3,456 7", text)
+
+
+def test_a_run_that_failed_is_told_first_with_what_to_do(table: DatasetCopy, page: Client) -> None:
+    ran(table, JobKind.BOOTSTRAP)
+    run = given.run(table, state=JobState.FAILED, attempt=5, ended_at=NOW - 10 * MINUTE, error="No space left on device <script>x</script>")  # fmt: skip
+    text = shown(page)
+    assert "The load of changes into dc1 failed 5 times: the disk is full. The rows in dc1 stay as they were before." in text  # fmt: skip
+    assert "No space left on device &lt;script&gt;" in text
+    assert "<script>x" not in html_of(page)
+    assert re.search(rf"try run {run.pk} again \. It is tried again by itself at 14:52 in (20|19) min", text)
+
+
+def test_chained_pipelines_are_shown_with_what_is_between(table: DatasetCopy, page: Client) -> None:
+    monthly, yearly, other = given.dataset("monthly"), given.dataset("yearly"), given.dataset("by-hand")
+    for upstream, downstream in ((table.dataset, monthly), (monthly, yearly)):
+        LineageEdge.objects.create(upstream=upstream, downstream=downstream, source=LINEAGE_SOURCE)
+    given.edge(table.dataset, other)
+    text = shown(page)
+    assert "monthly No test yearly No test after monthly" in text
+    assert "by-hand" not in text
+
+
+def test_what_it_does_not_see_is_said(table: DatasetCopy, page: Client) -> None:
+    register("airlines: carriers", "airlines: {dataset: carriers, changes: ignored}")
+    text = shown(page)
+    assert "Changes of carriers are not followed: rows made from them stay as they were" in text
+    assert "carriers No test changes are not followed" in text
+
+
+def test_an_input_that_is_gone_is_told(table: DatasetCopy, page: Client) -> None:
+    Dataset.objects.filter(name="carriers").update(offboarded_at=NOW)
+    text = shown(page)
+    assert "carriers Gone register the pipeline without it, or restore the dataset" in text
+    assert "No copy here" in text
+
+
+def test_its_files_are_shown_as_they_are_and_whose(table: DatasetCopy, page: Client) -> None:
+    texts = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": "SELECT '<script>alert(1)</script>'"}
+    Pipeline.objects.update(files=texts, changed_by="<i>mallory</i>")
+    html = html_of(page)
+    assert "SELECT &#x27;&lt;script&gt;alert(1)&lt;/script&gt;&#x27;" in html
+    assert "changed by &lt;i&gt;mallory&lt;/i&gt;" in html
+    assert "<script>alert" not in html
+    assert not re.search(r"\sstyle=|\son\w+=\"", html)
+
+
+def test_a_name_that_attacks_is_text(table: DatasetCopy, page: Client) -> None:
+    Dataset.objects.filter(name="departures").update(name='"><img src=x onerror=alert(1)>')
+    hostile = PIPELINE.replace("source: flights", "source: departures").replace("airlines: airlines", "airlines: '\"><img src=x onerror=alert(1)>'")  # fmt: skip
+    Pipeline.objects.update(files={"table.sql": TABLE, "pipeline.yaml": hostile, "transform.sql": TRANSFORM})
+    assert "<img" not in html_of(page)
+
+
+def test_whoever_may_look_at_the_dataset_may_look_at_it(table: DatasetCopy, guest: Client, client: Client) -> None:
+    assert guest.get(PAGE).status_code == 200
+    assert client.get(PAGE).status_code == 302
+
+
+def test_only_modelled_tables_have_it(table: DatasetCopy, page: Client) -> None:
+    assert f'href="{PAGE}"' in page.get("/datasets/flights-by-day").content.decode()
+    assert "/datasets/flights/pipeline" not in page.get("/datasets/flights").content.decode()
+    assert "Dataset `flights` is not made by a pipeline." in page.get("/datasets/flights/pipeline").content.decode()
+    orphan = given.dataset("orphan")
+    Feed.objects.create(dataset=orphan, kind=FeedKind.PIPELINE, object="orphan")
+    assert page.get("/datasets/orphan/pipeline").status_code == 404
+
+
+def test_queries_do_not_grow_with_copies_runs_and_what_is_chained(table: DatasetCopy, page: Client) -> None:
+    _grow(table, range(1))
+    few = _queries(page)
+    _grow(table, range(1, 6))
+    assert _queries(page) == few
+    assert few <= MOST_QUERIES
+
+
+def _grow(table: DatasetCopy, numbers: range) -> None:
+    for number in numbers:
+        copy = given.copy(table.dataset, f"dc{number + 2}")
+        ran(copy)
+        LineageEdge.objects.create(upstream=table.dataset, downstream=given.dataset(f"next{number}"), source=LINEAGE_SOURCE)  # fmt: skip
+
+
+def _queries(page: Client) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        html_of(page)
+    return len([query for query in queries if "clock_clockshift" not in query["sql"]])
