@@ -22,13 +22,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/raw-chunks", api.RawChunkList.as_view(), name="raw-chunks"),
     path("datasets/<str:name>/index", IndexStateList.as_view(), name="index-states"),
     path("datasets/<str:name>/pipeline", PipelineDetail.as_view(), name="pipeline"),
-from ingestion.runs.modelled_tables.api import (
-    ModelledTables,
-    PipelineDetail,
-    PipelineProgress,
-    RefusedBatchDecision,
-    RefusedBatchList,
-)
+    path("datasets/<str:name>/pipeline/progress", PipelineProgress.as_view(), name="pipeline-progress"),
+    path("datasets/<str:name>/refused-batches", RefusedBatchList.as_view(), name="refused-batches"),
+    path(
+        "datasets/<str:name>/refused-batches/<int:number>/decision",
+        RefusedBatchDecision.as_view(),
+        name="refused-batch-decision",
+    ),
     path("modelled-tables", ModelledTables.as_view(), name="modelled-tables"),
     path("datasets/<str:name>/pause", api.PauseIngestion.as_view(), name="ingestion-pause"),
     path("datasets/<str:name>/resume", api.ResumeIngestion.as_view(), name="ingestion-resume"),

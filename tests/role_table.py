@@ -512,6 +512,13 @@ TABLE = (
         body={"data_center": "dc1", "to": "earliest", "why": "Again"},
         leaves=NOT_CAPTURED,
     ),
+    Line(
+        "POST",
+        "datasets/<str:name>/pipeline/refused/<int:number>",
+        ACTORS,
+        answers=(404,),
+        leaves=f"{NOTHING}: nothing is refused",
+    ),
     Line("POST", "datasets/<str:name>/runs/<int:number>/start", ACTORS, leaves=f"{NOTHING}: it does not wait"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/retry", ACTORS, leaves=f"{NOTHING}: it has not failed"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/cancel", ACTORS, leaves="audit"),

@@ -12,10 +12,11 @@ from frontend.ui import words
 from incidents.record.health import health_of
 from ingestion.domain.pipelines.definition import PipelineInput
 from ingestion.domain.pipelines.reading import FILES, inputs_of
-from ingestion.models import JobRun, JobState, Pipeline
+from ingestion.models import JobRun, JobState, Pipeline, RefusedBatch
 from ingestion.pipelines.registering import LINEAGE_SOURCE
 from ingestion.runs.job_runs import with_details
 from ingestion.runs.modelled_tables.progress import MAKING_KINDS, MAX_PENDING, CopyProgress, InputProgress, progress_of
+from ingestion.spark.contract.report import REFUSED
 from lakehub.catalog.models import Dataset, LineageEdge
 
 MAX_RUNS = 20
@@ -77,7 +78,7 @@ def copies_of(dataset: Dataset, *, now: datetime) -> list[CopyRow]:
 
 def _copy_row(dataset: Dataset, progress: CopyProgress, now: datetime) -> CopyRow:
     run, feed = progress.newest_run, dataset.feed
-    if run is None or run.state != JobState.FAILED:
+    if run is None or run.state != JobState.FAILED or (run.report or {}).get("status") == REFUSED:
         return CopyRow(progress, progress.lag(now=now), "", None)
     next_look = None if feed.paused or run.ended_at is None else max(now, run.ended_at + feed.every)
     return CopyRow(progress, progress.lag(now=now), failure_sentence(run), next_look)
@@ -164,6 +165,16 @@ def _cost(inputs: Mapping[str, Mapping[str, int]], phases: Mapping[str, float]) 
     longest = sorted(phases.items(), key=lambda phase: -phase[1])[:_MAX_PHASES]
     took = ", ".join(f"{name} {words.duration(timedelta(seconds=seconds))}" for name, seconds in longest if seconds)
     return "; ".join(filter(None, (read, took)))
+
+
+def refused_batches(dataset: Dataset, *, with_rows: bool) -> list[RefusedBatch]:
+    """Of each copy those that are not over, whose audits have some of the rows that are the reason. One query."""
+    batches = RefusedBatch.objects.filter(copy__dataset=dataset, copy__removed_at=None, ended_at=None)
+    shown = list(batches.select_related("copy__data_center").order_by("copy__data_center__name", "kind"))
+    for batch in shown if with_rows else ():
+        for audit, sample in zip(batch.audits, batch.samples, strict=True):
+            audit |= sample
+    return shown
 
 
 def ignored_inputs(registered: Pipeline) -> list[PipelineInput]:

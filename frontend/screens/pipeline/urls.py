@@ -6,4 +6,7 @@ from django.urls import path
 
 from frontend.screens.pipeline import views
 
-urlpatterns = [path("datasets/<str:name>/pipeline", views.pipeline, name="dataset-pipeline")]
+urlpatterns = [
+    path("datasets/<str:name>/pipeline", views.pipeline, name="dataset-pipeline"),
+    path("datasets/<str:name>/pipeline/refused/<int:number>", views.decide, name="dataset-pipeline-decide"),
+]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_POST
 
-from frontend.components.dataset_frame import dataset_frame
+from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.pipeline import queries
+from frontend.ui.form_actions import perform_action
 from frontend.ui.live import render_live
-from ingestion.models import Pipeline
+from ingestion.models import Pipeline, RefusedBatch
+from ingestion.runs.modelled_tables.decisions import drop, publish
 from lakehub import wiring
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import can
+from lakehub.kernel.errors import Refused
 
 FRAGMENTS = {
     "running": "components/templates/running_list.html",
@@ -26,6 +34,7 @@ def pipeline(request: HttpRequest, name: str) -> HttpResponse:
     if registered is None:
         raise Http404(f"Dataset `{name}` is not made by a pipeline.")
     progress = queries.copies_of(dataset, now=now)
+    may_see_rows = can(request.user, "see rows", dataset.team)
     context |= {
         "registered": registered,
         "files": queries.files_of(registered),
@@ -33,5 +42,28 @@ def pipeline(request: HttpRequest, name: str) -> HttpResponse:
         "copies": progress,
         "runs": queries.run_rows(dataset),
         "not_followed": queries.ignored_inputs(registered),
+        "may_see_rows": may_see_rows,
+        "may_override": can(request.user, "override", dataset.team),
+        "refused": queries.refused_batches(dataset, with_rows=may_see_rows),
     }
     return render_live(request, "screens/pipeline/templates/page.html", context, FRAGMENTS)
+
+
+@require_POST
+def decide(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Over a refused batch: `decision` is publish or drop, with a `reason`."""
+    dataset = find_dataset(name)
+    batch = get_object_or_404(RefusedBatch, pk=number, copy__dataset=dataset, copy__removed_at=None)
+
+    def use_case(actor: User) -> str:
+        decision, reason = request.POST.get("decision", ""), request.POST.get("reason", "")
+        by, now = actor.get_username(), wiring.clock.now()
+        if decision == "publish":
+            run = publish(batch, reason=reason, actor=by, now=now)
+            return f"Run {run.pk} commits what the inputs hold, without audits."
+        if decision != "drop":
+            raise Refused("Choose what to do: publish or drop.")
+        skipping = drop(batch, reason=reason, actor=by, now=now)
+        return "It is dropped." if skipping is None else f"Run {skipping.pk} goes past the changes."
+
+    return perform_action(request, "override", dataset, use_case, then=reverse("dataset-pipeline", args=[name]))

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ingestion.lake import readers
-from ingestion.models import JobKind, JobState, Pipeline
+from ingestion.models import JobKind, JobRun, JobState, Pipeline, RefusedBatch
 from ingestion.pipelines.registering import LINEAGE_SOURCE, register_pipeline
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed, FeedKind, LineageEdge
 from lakehub.http.security_headers import POLICY
@@ -22,7 +22,7 @@ from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, 
 
 pytestmark = pytest.mark.django_db
 PAGE = "/datasets/flights-by-day/pipeline"
-MOST_QUERIES = 30
+MOST_QUERIES = 33
 
 
 @pytest.fixture
@@ -177,3 +177,46 @@ def _queries(page: Client) -> int:
     with CaptureQueriesContext(connection) as queries:
         html_of(page)
     return len([query for query in queries if "clock_clockshift" not in query["sql"]])
+
+
+def refused(copy: DatasetCopy, audit: str = "delays") -> RefusedBatch:
+    failed = given.run(copy, state=JobState.FAILED, report={"status": "refused"}, error="The rows do not pass")
+    audits = [{"audit": audit, "test": "outside(this.delay, -60, 1440) == 0", "partitions": ["2013-01-01"], "observed": "1", "threshold": "== 0", "cause": ""}]  # fmt: skip
+    samples = [{"columns": ["day", "delay"], "rows": [["2013-01-01", "9999"], [None, "<b>"]]}]
+    return RefusedBatch.objects.create(copy=copy, kind="incremental", run=failed, audits=audits, samples=samples, kept_at="file:///x", position={"flights": "1"}, refused_at=NOW)  # fmt: skip
+
+
+def test_what_audits_refused_is_shown_with_rows_for_the_team_alone(client: Client, table: DatasetCopy) -> None:
+    refused(table, audit="<script>alert(1)</script>")
+    client.force_login(given.user("stranger"))
+    page = html_of(client)
+    assert "Refused in dc1" in page
+    assert "<script>alert" not in page
+    assert "It is <strong>1</strong>, and has to be <strong>== 0</strong>" in page
+    assert "9999" not in page
+    assert "Publish or drop" not in page
+    assert "Correct what it names" not in page, "the refusal says what to do"
+    member = given.user("member")
+    given.member(member, table.dataset.team)
+    client.force_login(member)
+    page = html_of(client)
+    assert "9999" in page
+    assert "&lt;b&gt;" in page
+    assert "Publish or drop" in page
+
+
+def test_a_decision_is_made_on_the_page(client: Client, table: DatasetCopy) -> None:
+    batch, member = refused(table), given.user("member")
+    given.member(member, table.dataset.team)
+    given.run(table, kind=JobKind.BOOTSTRAP)
+    given.with_table(table)
+    client.force_login(member)
+    address = f"{PAGE}/refused/{batch.pk}"
+    assert "Choose what to do" in client.post(address, {"reason": "A storm"}, follow=True).content.decode()
+    assert "Say why" in client.post(address, {"decision": "drop"}, follow=True).content.decode()
+    answer = client.post(address, {"decision": "drop", "reason": "A storm"}, follow=True)
+    assert "goes past the changes" in answer.content.decode()
+    assert "member has decided: A storm" in shown(client)
+    assert JobRun.objects.get(state=JobState.QUEUED).params == {"skip_to": {"flights": "1"}}
+    client.force_login(given.user("stranger"))
+    assert client.post(address, {"decision": "drop", "reason": "Again"}).status_code == 403
