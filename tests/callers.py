@@ -187,6 +187,8 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         "messages/<str:occasion>": "opened",
         "people/<str:username>": "viewer",
         "sessions/<int:number>": "0",
+        "refused-batches/<int:number>": "0",
+        "refused/<int:number>": "0",
         "password-reset/<str:key>": "MQ",
         "readers/<str:reader>": "warehouse_load",
         "<str:token>": "never-made",

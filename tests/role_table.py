@@ -516,7 +516,6 @@ TABLE = (
         "POST",
         "datasets/<str:name>/pipeline/refused/<int:number>",
         ACTORS,
-        answers=(404,),
         leaves=f"{NOTHING}: nothing is refused",
     ),
     Line("POST", "datasets/<str:name>/runs/<int:number>/start", ACTORS, leaves=f"{NOTHING}: it does not wait"),

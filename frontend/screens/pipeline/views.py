@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -16,7 +15,7 @@ from ingestion.runs.modelled_tables.decisions import drop, publish
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can
-from lakehub.kernel.errors import Refused
+from lakehub.kernel.errors import NotFound, Refused
 
 FRAGMENTS = {
     "running": "components/templates/running_list.html",
@@ -53,9 +52,11 @@ def pipeline(request: HttpRequest, name: str) -> HttpResponse:
 def decide(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """Over a refused batch: `decision` is publish or drop, with a `reason`."""
     dataset = find_dataset(name)
-    batch = get_object_or_404(RefusedBatch, pk=number, copy__dataset=dataset, copy__removed_at=None)
 
     def use_case(actor: User) -> str:
+        batch = RefusedBatch.objects.filter(pk=number, copy__dataset=dataset, copy__removed_at=None).first()
+        if batch is None:
+            raise NotFound(f"Dataset `{name}` has no refused batch {number}.")
         decision, reason = request.POST.get("decision", ""), request.POST.get("reason", "")
         by, now = actor.get_username(), wiring.clock.now()
         if decision == "publish":

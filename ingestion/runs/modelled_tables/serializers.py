@@ -106,7 +106,7 @@ class TableReadSerializer(serializers.Serializer[Any]):
     size = TableSizeSerializer(allow_null=True, help_text="In the first data center; null: not known.")
 
 
-class ReaderSerializer(serializers.Serializer[Any]):
+class PipelineReaderSerializer(serializers.Serializer[Any]):
     dataset = serializers.CharField()
     is_direct = serializers.BooleanField()
     problems = serializers.ListField(
@@ -130,7 +130,7 @@ class PlanSerializer(serializers.Serializer[Any]):
     makes_rows = serializers.BooleanField(help_text="All rows of its tables are made, or made anew.")
     reads = TableReadSerializer(many=True, help_text="What is read for that, as a whole and in each data center.")
     size_now = TableSizeSerializer(allow_null=True, help_text="Of the table that is made anew.")
-    readers = ReaderSerializer(many=True, help_text="Pipelines that read the table, the nearest first.")
+    readers = PipelineReaderSerializer(many=True, help_text="Pipelines that read the table, the nearest first.")
 
 
 class InputProgressSerializer(serializers.Serializer[InputProgress]):
