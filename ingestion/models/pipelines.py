@@ -16,6 +16,8 @@ class Pipeline(models.Model):
 
     dataset = models.OneToOneField(Dataset, on_delete=models.CASCADE, related_name="pipeline", primary_key=True)
     files = models.JSONField()
+    on_commit = models.BooleanField(default=False)
+    """It runs as soon as an input has a commit."""
     changed_by = models.CharField(max_length=150)
     changed_at = models.DateTimeField()
 

@@ -62,7 +62,8 @@ def register_pipeline(
         known = Pipeline.objects.select_for_update().filter(dataset=checked.target).first() if checked.target else None
         before = None if known is None else dict(known.files)
         dataset = _save_dataset(checked, now)
-        facts = {"files": dict(texts), "changed_by": actor, "changed_at": now}
+        on_commit = checked.pipeline.on_commit
+        facts = {"files": dict(texts), "on_commit": on_commit, "changed_by": actor, "changed_at": now}
         Pipeline.objects.update_or_create(dataset=dataset, defaults=facts)
         audit_log.record(actor, "pipeline", f"dataset:{dataset.name}", now=now, is_new=before is None)
         wake_on_metadata_change()

@@ -15,6 +15,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from ingestion.lake.small_files import PLANNED, is_clustering_due
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
+from ingestion.runs.modelled_tables.input_commits import newest_input_commit
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options_of
 from lakehub.catalog.models import DatasetCopy, FeedKind
@@ -65,17 +66,24 @@ def _planned_pipeline_requests(now: datetime) -> Iterator[tuple[DatasetCopy, Job
     """Each copy that a pipeline makes, where no job of its does so now."""
     making = _active_runs().filter(kind__in=(JobKind.INCREMENTAL, *EXCLUSIVE_KINDS)).values("copy")
     copies = _fed_copies(FeedKind.PIPELINE).filter(dataset__pipeline__isnull=False).exclude(pk__in=making)
+    copies = copies.select_related("dataset__pipeline")
     copies = copies.annotate(
         loaded=_newest_run_value("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         dropped=_newest_run_value("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
         failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
         loaded_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         followed_at=_newest_run_value("ended_at", kind=JobKind.INCREMENTAL),
+        began_at=_newest_run_value("started_at", kind__in=(JobKind.INCREMENTAL, JobKind.BOOTSTRAP)),
+        committed_at=newest_input_commit(),
     )
     for copy in copies:
         is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
         last = max(filter(None, (copy.loaded_at, copy.followed_at)), default=None) if is_loaded else copy.failed_at
         due_at = now if last is None or last > now else last + copy.dataset.feed.every
+        is_told = is_loaded and copy.dataset.pipeline.on_commit and copy.committed_at is not None
+        # Once for each commit: a run that failed or was refused is not begun again and again.
+        if is_told and (copy.began_at is None or copy.committed_at > copy.began_at):
+            due_at = now
         yield copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, due_at
 
 

@@ -34,6 +34,7 @@ class PipelineDefinition:
     """`name` is that of the target dataset as well. `source`: the name of the input that `<SRC>` stands for.
 
     `precombine`: of rows with one record key the one with the greatest value in this column stays; empty: the SELECT makes each key once.
+    `on_commit`: it runs as soon as an input has a commit, and looks by itself `every` so often as well.
     `transform`: the SELECT, with the source's name in place of `<SRC>`.
     """
 
@@ -50,6 +51,7 @@ class PipelineDefinition:
     grain: str = "none"
     partition_tz: str = "UTC"
     every: timedelta = DEFAULT_EVERY
+    on_commit: bool = False
     description: str = ""
     audits: tuple[Audit, ...] = ()
 

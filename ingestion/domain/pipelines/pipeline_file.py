@@ -31,6 +31,7 @@ HUDI_NAMES = {
     "hoodie.datasource.write.operation": "operation",
 }
 FOLLOWED, IGNORED = "followed", "ignored"
+EVERY_COMMIT = "commit"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _INPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _DURATION = re.compile(r"(\d{1,6})([smhd])")
@@ -84,13 +85,15 @@ class _Reader:
         texts = {name: self._text(name) for name in ("team", "description", "precombine", "partition")}
         inputs = tuple(self._inputs())
         source = inputs[0].name if inputs and "source" in self._values else ""
+        is_on_commit = self._text("every") == EVERY_COMMIT
         facts = {
             "name": self._matching("name", _NAME, "small letters, digits, - and _ (63 at most)"),
             "tier": self._tier(),
             "record_key": self._names("record_key"),
             "grain": self._choice("grain", [grain.value for grain in Grain]) or Grain.NONE.value,
             "partition_tz": self._zone(),
-            "every": self._duration("every"),
+            "every": DEFAULT_EVERY if is_on_commit else self._duration("every"),
+            "on_commit": is_on_commit,
             "audits": tuple(self._audits()),
         }
         return PipelineFile(facts | texts, source, inputs)
@@ -159,7 +162,8 @@ class _Reader:
         length = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else timedelta()
         if not _LEAST_EVERY <= length <= _MOST_EVERY:
             self._refuse(
-                self._lines[name], f"`{name}` is {text[:80]!r}: write a duration from 30s to 366d, such as 15m or 2h."
+                self._lines[name],
+                f"`{name}` is {text[:80]!r}: write a duration from 30s to 366d, such as 15m or 2h, or `commit`.",
             )
             return DEFAULT_EVERY
         return length

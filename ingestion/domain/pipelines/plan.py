@@ -42,12 +42,16 @@ def makes_other_rows(changes: Collection[Change]) -> bool:
 def _all_changes(before: PipelineDefinition, after: PipelineDefinition) -> Iterator[Change]:
     for name in ("team", "tier", "description"):
         yield Change(name, str(getattr(before, name)), str(getattr(after, name)), Effect.SETTINGS)
-    yield Change("every", str(before.every), str(after.every), Effect.LATER_RUNS)
+    yield Change("every", _when(before), _when(after), Effect.LATER_RUNS)
     yield from _named("audit", _audits(before), _audits(after), Effect.LATER_RUNS)
     yield Change("precombine", before.precombine, after.precombine, Effect.ALL_ROWS)
     yield from _named("column", before.columns.types, after.columns.types, Effect.ALL_ROWS)
     yield from _input_changes(before, after)
     yield Change("SELECT", before.transform, after.transform, Effect.ALL_ROWS)
+
+
+def _when(pipeline: PipelineDefinition) -> str:
+    return "commit" if pipeline.on_commit else str(pipeline.every)
 
 
 def _audits(pipeline: PipelineDefinition) -> dict[str, str]:

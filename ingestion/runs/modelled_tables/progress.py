@@ -16,7 +16,7 @@ from ingestion.domain.pipelines.reading import inputs_of
 from ingestion.models import Commit, JobKind, JobRun, Pipeline, ReaderPosition
 from ingestion.pipelines.positions import reader_name
 from ingestion.runs.copy_lag import with_table
-from ingestion.spark.tables.timeline import TABLE_SERVICES
+from ingestion.runs.modelled_tables.input_commits import SERVICES
 from lakehub.catalog.models import DatasetCopy
 
 MAX_PENDING = 1000
@@ -25,7 +25,6 @@ RECENT = timedelta(days=1)
 ROW_KINDS = ("inserted", "updated", "deleted")
 MAKING_KINDS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL, JobKind.BACKFILL)
 """The runs that make rows by a pipeline."""
-_SERVICES = [operation.lower() for operation in TABLE_SERVICES]
 _inputs_of = lru_cache(maxsize=1000)(lambda pipeline_file: inputs_of({"pipeline.yaml": pipeline_file}))
 
 
@@ -117,7 +116,7 @@ def _copies_beside(copies: Iterable[DatasetCopy], datasets: Collection[str]) -> 
 
 def _reads_of(readers: QuerySet[ReaderPosition], now: datetime) -> dict[tuple[int, str], dict[str, Any]]:
     """By copy and reader, fields of InputProgress. Instants are compared with instants: the lake's clock need not be ours."""
-    commits = Commit.objects.exclude(operation__in=_SERVICES)
+    commits = Commit.objects.exclude(operation__in=SERVICES)
     waiting = commits.filter(copy=OuterRef("copy"), instant__gt=OuterRef("position")).order_by("instant")
     counted = commits.filter(
         pk__in=commits.filter(copy=OuterRef(OuterRef("copy")), instant__gt=OuterRef(OuterRef("position")))
@@ -143,7 +142,7 @@ def _count(commits: QuerySet[Commit]) -> Subquery:
 
 def _recent_rows(copies: Iterable[DatasetCopy], now: datetime) -> dict[int, dict[str, int]]:
     commits = Commit.objects.filter(copy__in=[copy.pk for copy in copies], completed_at__gt=now - RECENT)
-    sums = commits.exclude(operation__in=_SERVICES).order_by().values("copy")
+    sums = commits.exclude(operation__in=SERVICES).order_by().values("copy")
     rows = sums.annotate(*(Sum(field) for field in ("inserts", "updates", "deletes")))
     fields = ("copy", "inserts__sum", "updates__sum", "deletes__sum")
     return {copy: dict(zip(ROW_KINDS, counts, strict=True)) for copy, *counts in rows.values_list(*fields)}

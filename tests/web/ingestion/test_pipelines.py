@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from ingestion.domain.pipelines.problems import BadPipeline
-from ingestion.models import JobRun, JobState, Pipeline, ReaderPosition
+from ingestion.models import JobKind, JobRun, JobState, Pipeline, ReaderPosition
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule, job_runs, run_worker
@@ -290,3 +290,20 @@ def test_tests_that_cannot_be_read_are_told_before_spark_is_started(inputs: dict
     (tmp_path / "tests.yaml").write_text("late: {given: {flights: [{dely: 1}]}, expect: []}")
     with pytest.raises(CommandError, match=r"tests\.yaml:1: There is no column `dely`\. Did you mean `delay`\?"):
         call_command("pipelines", "test", str(tmp_path))
+
+
+def test_it_runs_when_an_input_has_a_commit(inputs: dict[str, Dataset]) -> None:
+    copy = given.with_table(given.copy_of(register(**{"pipeline.yaml": PIPELINE.replace("30m", "commit")})))
+    flights = given.copy_of(inputs["flights"])
+    given.run(copy, JobKind.BOOTSTRAP, started_at=NOW - 5 * MINUTE, ended_at=NOW - 4 * MINUTE)
+    given.commit(flights, NOW - 6 * MINUTE)
+    given.commit(given.copy_of(inputs["flights"], "dc2"), NOW - MINUTE)
+    given.commit(flights, NOW - MINUTE, operation="cluster")
+    assert not feed_schedule.request_due_runs(now=NOW), "in another data center, or no row is another"
+    assert feed_schedule.next_request_at(now=NOW) == NOW + 11 * MINUTE
+    given.commit(flights, NOW - 3 * MINUTE)
+    (run,) = feed_schedule.request_due_runs(now=NOW)
+    JobRun.objects.filter(pk=run.pk).update(state=JobState.FAILED, started_at=NOW, ended_at=NOW)
+    assert not feed_schedule.request_due_runs(now=NOW + MINUTE), "not again for the same commit"
+    given.commit(given.copy_of(inputs["airlines"]), NOW + MINUTE)
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 2 * MINUTE)] == ["incremental"]

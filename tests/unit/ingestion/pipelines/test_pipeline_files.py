@@ -65,7 +65,7 @@ def test_hudis_names_of_options_are_taken() -> None:
         ("tier: 2", "tier: 9", "pipeline.yaml:3: `tier` is '9': it is a number from 0, the highest, to 5."),
         ("record_key:", "record_keys:", "pipeline.yaml:4: There is no field `record_keys`. Did you mean `record_key`?"),
         ("team: flight-ops\n", "", "pipeline.yaml: `team` is missing."),
-        ("every: 30m", "every: soon", "pipeline.yaml:7: `every` is 'soon': write a duration from 30s to 366d, such as 15m or 2h."),
+        ("every: 30m", "every: soon", "pipeline.yaml:7: `every` is 'soon': write a duration from 30s to 366d, such as 15m or 2h, or `commit`."),
         ("grain: day", "grain: dya", "pipeline.yaml:6: `grain` is 'dya'. Did you mean `day`?"),
         ("[day, airline]", "[day, arline]", "pipeline.yaml: `record_key` names `arline`, which table.sql lacks. Did you mean `airline`?"),
         ("  airlines: airlines", "  airlines: [airlines", "pipeline.yaml:11: The YAML cannot be read: expected ',' or ']', but got '<stream end>'."),
