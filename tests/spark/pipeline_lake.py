@@ -69,6 +69,8 @@ class PipelineLake:
     index: str = "simple"
     is_audited: bool = True
     skip_to: dict[str, str] = field(default_factory=dict)
+    input_options: dict[str, str] = field(default_factory=dict)
+    """Of Hudi, with which inputs are written."""
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     @property
@@ -100,7 +102,8 @@ class PipelineLake:
     def _write(self, name: str, rows: Iterable[Row], operation: str) -> None:
         columns = ", ".join(f"`{column}` {type_}" for column, type_ in self.tables[name].columns.items())
         table, frame = self.table(name), self.spark.createDataFrame([*rows], columns)
-        hudi.write_commit(frame, table, operation, INDEXES.get("simple")().write_options(table), {})
+        options = {**INDEXES.get("simple")().write_options(table), **self.input_options}
+        hudi.write_commit(frame, table, operation, options, {})
 
     def pipeline_spec(self, name: str) -> PipelineSpec:
         made = self.pipelines[name]

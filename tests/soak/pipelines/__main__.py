@@ -27,6 +27,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.pipelines", description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seed", type=int)
+    parser.add_argument(
+        "--idle", action="store_true", help="at the end pipelines stay idle for longer than an input keeps its commits"
+    )
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
@@ -35,7 +38,7 @@ def main() -> int:
     brief_jvms.configure(os.environ)
     spark = open_session("soak")
     try:
-        played = _play(spark_rounds(spark, folder, Random(seed)), options.rounds)
+        played = _play(spark_rounds(spark, folder, Random(seed)), options.rounds, is_idle=options.idle)
     finally:
         close_session(spark)
     failed = sum(bool(each.problem) for each in played)
@@ -55,14 +58,17 @@ def spark_rounds(spark: SparkSession, folder: Path, random: Random) -> Rounds:
     return Rounds(lake, Changes.of(lake, rows, random, _DAYS), random)
 
 
-def _play(rounds: Rounds, count: int) -> list[Played]:
+def _play(rounds: Rounds, count: int, *, is_idle: bool) -> list[Played]:
     rounds.load()
     played = list[Played]()
     for each in rounds.play(count):
         print(each, flush=True)
         played.append(each)
         if each.problem:
-            break
+            return played
+    if is_idle:
+        played.append(rounds.stay_idle())
+        print(played[-1], flush=True)
     return played
 
 

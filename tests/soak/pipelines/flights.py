@@ -111,6 +111,9 @@ class Changes:
             kinds[name]()
         return ", ".join(names)
 
+    def rename_an_airline(self) -> None:
+        self._rename("airlines", 1, 1)
+
     def _some(self, name: str, count: int) -> list[Row]:
         rows = [*self.rows[name].values()]
         return self.random.sample(rows, min(count, len(rows)))

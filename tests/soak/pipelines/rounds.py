@@ -9,6 +9,7 @@ from random import Random
 from threading import Event
 
 from ingestion.spark.contract.report import JobReport
+from ingestion.spark.tables.timeline import Timeline
 from tests.soak.index.jobs import NotAsItMustBe
 from tests.soak.pipelines.flights import PIPELINES, Changes
 from tests.spark.job_processes import died_at, start
@@ -16,6 +17,14 @@ from tests.spark.pipeline_lake import NOTHING, PipelineLake
 
 _STEPS = ("ingestion.before_write", "ingestion.inside_commit", "ingestion.after_commit")
 _PARTITIONED = ("carrier-earnings", "flights-wide")
+_MOST_IDLE_COMMITS = 100
+_KEEPS_FEW = {
+    "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
+    "hoodie.clean.commits.retained": "10",
+    "hoodie.keep.min.commits": "20",
+    "hoodie.keep.max.commits": "25",
+}
+"""So that Hudi itself cleans and archives what was read, within minutes and not hours."""
 _PROCESS_S = 15.0
 """So long a job in a process of its own takes at least."""
 
@@ -69,6 +78,30 @@ class Rounds:
             except AssertionError as failure:
                 problem = str(failure)
             yield Played(self.number, str(fault), made, time.monotonic() - began, problem)
+
+    def stay_idle(self) -> Played:
+        """No pipeline runs while its input gets more commits than it keeps on its timeline; the next runs make all rows anew, and say so."""
+        began, name, problem = time.monotonic(), "airlines", ""
+        read = Timeline(self.lake.uri(name)).latest_completion()
+        commits = 0
+        self.lake.input_options = _KEEPS_FEW
+        try:
+            while Timeline(self.lake.uri(name)).completed()[0].completed <= read:
+                if commits == _MOST_IDLE_COMMITS:
+                    raise NotAsItMustBe(f"{commits} commits of {name} have archived none")
+                self.changes.rename_an_airline()
+                commits += 1
+            for pipeline in PIPELINES:
+                report = self.lake.run("incremental", pipeline)
+                _require_done(report)
+                reads = {each.dataset for each in self.lake.pipelines[pipeline].inputs}
+                if name in reads and "are archived" not in report.output.get("made_anew", ""):
+                    raise NotAsItMustBe(f"{pipeline} does not say that it made all rows anew: {report.output}")
+            self._compare()
+        except AssertionError as failure:
+            problem = str(failure)
+        self.lake.input_options = {}
+        return Played(self.number + 1, "all idle", f"{commits} commits of {name}", time.monotonic() - began, problem)
 
     def _next_fault(self) -> Fault:
         if not self.deck:
