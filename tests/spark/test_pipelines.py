@@ -11,7 +11,10 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.etl import few_rows
+from ingestion.spark.etl.changed_rows import changed_rows
+from ingestion.spark.etl.input_changes import changed_files
 from ingestion.spark.execute import execute
+from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
 from tests.spark.order_shop import loaded_by_id
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
@@ -177,3 +180,34 @@ def test_a_text_of_the_query_never_becomes_a_variable(spark: SparkSession, tmp_p
     lake.put("orders", [(1, "2026-11-01", 1.0)])
     assert lake.run("bootstrap").error is None
     assert [row.day for row in lake.stored("wide").collect()] == ["2026-11-01${system:user.name}${env:PATH}"]
+
+
+def test_files_of_partitions_that_no_change_reaches_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Neither of the input nor of the target: there they hold no rows that could be read."""
+    lake = lake_of(spark, tmp_path, "days")
+    lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000)])
+    reached = "day=2013-01-01"
+    others = [file for file in (tmp_path / "lake").glob("*/day=*/*.parquet") if file.parent.name != reached]
+    assert {file.parts[-3] for file in others} == {"flights", "wide"}
+    held = {file: file.read_bytes() for file in others}
+    for file in others:
+        file.write_bytes(b"no rows")
+    report = lake.run("incremental")
+    assert (report.error, [*report.partitions]) == (None, ["2013-01-01"])
+    for file, content in held.items():
+        file.write_bytes(content)
+    assert lake.differences("wide") == NOTHING
+
+
+def test_a_row_that_was_written_anew_with_its_file_has_not_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """Of ten flights of the day one got another delay, and one is new."""
+    lake = lake_of(spark, tmp_path, "days")
+    after = Timeline(lake.uri("flights")).latest_completion()
+    lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000), (100, "2013-01-01", "N0", "UA", 5)])
+    lake.remove("flights", [(4, "2013-01-01", "", "", 0)])
+    files = changed_files(lake.uri("flights"), after)
+    columns = spark.read.format("hudi").load(lake.uri("flights")).drop(*META_COLUMNS).schema
+    before, now = changed_rows(spark, lake.uri("flights"), files, columns)
+    assert sorted((row.id, row.delay) for row in before.collect()) == [(0, 0), (4, 4)]
+    assert sorted((row.id, row.delay) for row in now.collect()) == [(0, 1_000), (100, 5)]
+    assert "Join" not in now._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
