@@ -77,13 +77,15 @@ def _fails(work: Callable[[], object]) -> bool:
 
 @contextmanager
 def _stopped_after(spark: SparkSession, seconds: float) -> Iterator[None]:
-    """All of Spark's jobs are cancelled, and those that begin afterwards, until the block has ended."""
+    """Then Spark's jobs are cancelled, once: of work that is between two jobs, the next."""
     has_ended = threading.Event()
 
     def stop() -> None:
         wait = seconds
         while not has_ended.wait(wait):
-            spark.sparkContext.cancelAllJobs()
+            if spark.sparkContext.statusTracker().getActiveJobsIds():
+                spark.sparkContext.cancelAllJobs()
+                return
             wait = _EVERY_S
 
     thread = threading.Thread(target=stop)

@@ -9,12 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bench.modelling.meters import JobFailed
-from bench.modelling.trips import UNSORTED, day_names, write
+from bench.modelling.trips import day_names, overwrite
 from ingestion.spark.contract.report import SUCCEEDED
 from tests.spark.pipeline_lake import PipelineLake
-
-_OVERWRITE = "hoodie.bulkinsert.overwrite.operation.type"
-"""What Hudi's writer of rows replaces: without it, it goes by Avro, which takes twice as long."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ def look_back(days: int, of: int) -> Way:
     def update(lake: PipelineLake, pipeline: str) -> None:
         names = day_names(lake.spark, range(of - days, of))
         rows = _rows(lake, pipeline).where(F.col("day").isin(*names))
-        write(rows, lake.table(pipeline), "bulk_insert", UNSORTED | {_OVERWRITE: "insert_overwrite"})
+        overwrite(rows, lake.table(pipeline), "insert_overwrite")
 
     return Way(f"look-back, {days} days", update)
 
@@ -59,7 +56,7 @@ def _seconds_of(phases: Mapping[str, float]) -> dict[str, float]:
 
 
 def _all_rows(lake: PipelineLake, pipeline: str) -> None:
-    write(_rows(lake, pipeline), lake.table(pipeline), "bulk_insert", UNSORTED | {_OVERWRITE: "insert_overwrite_table"})
+    overwrite(_rows(lake, pipeline), lake.table(pipeline), "insert_overwrite_table")
 
 
 def _rows(lake: PipelineLake, pipeline: str) -> DataFrame:
