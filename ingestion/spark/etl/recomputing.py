@@ -42,7 +42,8 @@ def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: J
 
 def rows_of_keys(views: InputViews, keys: DataFrame, job: Job) -> DataFrame:
     """`keys`: materialised, as it is read several times."""
-    rows = _with_values_of(all_rows(views, job), keys)
+    with job.phase("compute"):
+        rows = _with_values_of(all_rows(views, job), keys)
     condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
     return rows.join(keys, condition, "left_semi")
 
