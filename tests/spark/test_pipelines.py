@@ -211,3 +211,25 @@ def test_a_row_that_was_written_anew_with_its_file_has_not_changed(spark: SparkS
     assert sorted((row.id, row.delay) for row in before.collect()) == [(0, 0), (4, 4)]
     assert sorted((row.id, row.delay) for row in now.collect()) == [(0, 1_000), (100, 5)]
     assert "Join" not in now._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+
+
+def test_of_rows_with_one_key_the_same_stays_in_whatever_order_they_come(spark: SparkSession, tmp_path: Path) -> None:
+    """Each tail has three planes: the greatest row stays, and where `precombine` names the seats, that with the most."""
+    sql = "SELECT f.id, f.day, p.maker, p.seats FROM flights f JOIN planes p ON f.tail = p.tail"
+    columns = {"id": "long", "day": "string", "maker": "string", "seats": "int"}
+    tables = {"flights": TABLES["flights"], "planes": InputTable({"tail": "string", "maker": "string", "seats": "int"}, ("tail", "maker"))}  # fmt: skip
+    pipelines = {
+        name: pipeline_of(sql, columns, ("id",), "flights", "planes", name=name, precombine=precombine)
+        for name, precombine in {"any": "", "most": "seats"}.items()
+    }
+    lake = PipelineLake(spark, tmp_path, tables, pipelines)
+    lake.put("flights", [(n, "2013-01-01", f"N{n % 2}", "UA", n) for n in range(6)])
+    planes = [(f"N{n}", maker, seats) for n in range(2) for maker, seats in (("B", 9), ("C", 1), ("A", 5))]
+    lake.put("planes", planes)
+    for name, maker in {"any": "C", "most": "B"}.items():
+        assert lake.run("bootstrap", name).error is None
+        assert {row.maker for row in lake.stored(name).collect()} == {maker}
+    lake.replace_all("planes", reversed(planes))
+    for name in pipelines:
+        assert lake.run("incremental", name).error is None
+        assert lake.differences(name) == NOTHING
