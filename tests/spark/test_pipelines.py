@@ -11,7 +11,10 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.etl import few_rows
+from ingestion.spark.etl.changed_rows import changed_rows
+from ingestion.spark.etl.input_changes import changed_files
 from ingestion.spark.execute import execute
+from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
 from tests.spark.order_shop import loaded_by_id
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
@@ -179,3 +182,56 @@ def test_a_text_of_the_query_never_becomes_a_variable(spark: SparkSession, tmp_p
     lake.put("orders", [(1, "2026-11-01", 1.0)])
     assert lake.run("bootstrap").error is None
     assert [row.day for row in lake.stored("wide").collect()] == ["2026-11-01${system:user.name}${env:PATH}"]
+
+
+def test_files_of_partitions_that_no_change_reaches_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Neither of the input nor of the target: there they hold no rows that could be read."""
+    lake = lake_of(spark, tmp_path, "days")
+    lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000)])
+    reached = "day=2013-01-01"
+    others = [file for file in (tmp_path / "lake").glob("*/day=*/*.parquet") if file.parent.name != reached]
+    assert {file.parts[-3] for file in others} == {"flights", "wide"}
+    held = {file: file.read_bytes() for file in others}
+    for file in others:
+        file.write_bytes(b"no rows")
+    report = lake.run("incremental")
+    assert (report.error, [*report.partitions]) == (None, ["2013-01-01"])
+    for file, content in held.items():
+        file.write_bytes(content)
+    assert lake.differences("wide") == NOTHING
+
+
+def test_a_row_that_was_written_anew_with_its_file_has_not_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """Of ten flights of the day one got another delay, and one is new."""
+    lake = lake_of(spark, tmp_path, "days")
+    after = Timeline(lake.uri("flights")).latest_completion()
+    lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000), (100, "2013-01-01", "N0", "UA", 5)])
+    lake.remove("flights", [(4, "2013-01-01", "", "", 0)])
+    files = changed_files(lake.uri("flights"), after)
+    columns = spark.read.format("hudi").load(lake.uri("flights")).drop(*META_COLUMNS).schema
+    before, now = changed_rows(spark, lake.uri("flights"), files, columns)
+    assert sorted((row.id, row.delay) for row in before.collect()) == [(0, 0), (4, 4)]
+    assert sorted((row.id, row.delay) for row in now.collect()) == [(0, 1_000), (100, 5)]
+    assert "Join" not in now._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+
+
+def test_of_rows_with_one_key_the_same_stays_in_whatever_order_they_come(spark: SparkSession, tmp_path: Path) -> None:
+    """Each tail has three planes: the greatest row stays, and where `precombine` names the seats, that with the most."""
+    sql = "SELECT f.id, f.day, p.maker, p.seats FROM flights f JOIN planes p ON f.tail = p.tail"
+    columns = {"id": "long", "day": "string", "maker": "string", "seats": "int"}
+    tables = {"flights": TABLES["flights"], "planes": InputTable({"tail": "string", "maker": "string", "seats": "int"}, ("tail", "maker"))}  # fmt: skip
+    pipelines = {
+        name: pipeline_of(sql, columns, ("id",), "flights", "planes", name=name, precombine=precombine)
+        for name, precombine in {"any": "", "most": "seats"}.items()
+    }
+    lake = PipelineLake(spark, tmp_path, tables, pipelines)
+    lake.put("flights", [(n, "2013-01-01", f"N{n % 2}", "UA", n) for n in range(6)])
+    planes = [(f"N{n}", maker, seats) for n in range(2) for maker, seats in (("B", 9), ("C", 1), ("A", 5))]
+    lake.put("planes", planes)
+    for name, maker in {"any": "C", "most": "B"}.items():
+        assert lake.run("bootstrap", name).error is None
+        assert {row.maker for row in lake.stored(name).collect()} == {maker}
+    lake.replace_all("planes", reversed(planes))
+    for name in pipelines:
+        assert lake.run("incremental", name).error is None
+        assert lake.differences(name) == NOTHING

@@ -18,7 +18,8 @@ from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone
 from ingestion.spark.tables.spark_columns import as_type, type_of_spark
 from ingestion.spark.tables.timeline import open_storage
 
-_WRITTEN = ("_hoodie_record_key", "_hoodie_commit_time")
+_COMMIT = "_hoodie_commit_time"
+_WRITTEN = ("_hoodie_record_key", _COMMIT)
 """A row that is written anew with its file keeps both; one that changes gets another commit."""
 _READERS = 8
 
@@ -26,11 +27,13 @@ _READERS = 8
 def changed_rows(
     spark: SparkSession, uri: str, files: ChangedFiles, columns: T.StructType
 ) -> tuple[DataFrame, DataFrame]:
-    """As they were, and as they are: rows with `columns`, which are those of the table now. Rows that stayed as they were are in neither. Raises HistoryGone."""
+    """As they were, and as they are: rows with `columns`, which are those of the table now. Rows that stayed as they were are in neither, but for some that were written
+    beside a commit that was read. Raises HistoryGone."""
     before, now = (_read(spark, uri, paths, columns) for paths in (files.before, files.now))
     return (
         before.join(now, [*_WRITTEN], "left_anti").drop(*_WRITTEN),
-        now.join(before, [*_WRITTEN], "left_anti").drop(*_WRITTEN),
+        # Told by the row alone: a join would move all rows of the files.
+        now.where(F.col(_COMMIT) >= files.first_instant).drop(*_WRITTEN),
     )
 
 
@@ -40,9 +43,10 @@ def _read(spark: SparkSession, uri: str, paths: Sequence[str], columns: T.Struct
         _as_now(spark.read.parquet(*(f"{uri}/{_literal(path)}" for path in alike)), columns)
         for alike in _by_schema(uri, paths)
     ]
-    meta = [T.StructField(name, T.StringType()) for name in _WRITTEN]
-    empty = spark.createDataFrame([], T.StructType([*meta, *columns.fields]))
-    return reduce(DataFrame.unionByName, frames, empty)
+    if not frames:
+        meta = [T.StructField(name, T.StringType()) for name in _WRITTEN]
+        return spark.createDataFrame([], T.StructType([*meta, *columns.fields]))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def _literal(path: str) -> str:

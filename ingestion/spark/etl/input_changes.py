@@ -29,13 +29,15 @@ class HistoryGone(LookupError):
 
 @dataclass(frozen=True)
 class ChangedFiles:
-    """Paths within the table, without those that both have. `after` and `upto`: completions, the first exclusive. `commits`: in between."""
+    """Paths within the table, without those that both have. `after` and `upto`: completions, the first exclusive. `commits`: in between, which began with `first_instant` at the earliest:
+    a row that was written before it has not changed."""
 
     after: str
     upto: str
     commits: int = 0
     before: tuple[str, ...] = ()
     now: tuple[str, ...] = ()
+    first_instant: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -64,6 +66,7 @@ def changed_files(uri: str, after: str) -> ChangedFiles:
         len(since),
         tuple(sorted(before)),
         tuple(sorted(path for path in now.values() if path)),
+        min(file.instant for file in since),
     )
 
 

@@ -21,7 +21,7 @@ from ingestion.spark.tables.spark_columns import comparable
 
 _MAX_VALUES = 1_000
 """Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
-_RANK = "_lakehub_rank"
+_RANK, _ALIKE = "_lakehub_rank", "_lakehub_alike"
 
 
 def target_schema(job: Job) -> Schema:
@@ -42,7 +42,8 @@ def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: J
 
 def rows_of_keys(views: InputViews, keys: DataFrame, job: Job) -> DataFrame:
     """`keys`: materialised, as it is read several times."""
-    rows = _with_values_of(all_rows(views, job), keys)
+    with job.phase("compute"):
+        rows = _with_values_of(all_rows(views, job), keys)
     condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
     return rows.join(keys, condition, "left_semi")
 
@@ -88,12 +89,15 @@ def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
 
 def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     types = {name: parse_type(type_) for name, type_ in job.pipeline_spec.columns.items()}
-    # Of equals always the same one, whenever it is computed.
-    order = [F.to_json(F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items()))).desc()]
+    same_key = Window.partitionBy(*job.table.record_key)
+    # Of equals always the same one, whenever it is computed. Most keys come once: their rows are not written out as texts for it.
+    text = F.to_json(F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items())))
+    order = [F.when(F.col(_ALIKE) > 1, text).desc()]
     if job.pipeline_spec.precombine:
         order = [F.col(job.pipeline_spec.precombine).desc_nulls_last(), *order]
-    window = Window.partitionBy(*job.table.record_key).orderBy(*order)
-    return rows.withColumn(_RANK, F.row_number().over(window)).where(f"{_RANK} = 1").drop(_RANK)
+    numbered = rows.withColumn(_ALIKE, F.count("*").over(same_key))
+    ranked = numbered.withColumn(_RANK, F.row_number().over(same_key.orderBy(*order)))
+    return ranked.where(f"{_RANK} = 1").drop(_RANK, _ALIKE)
 
 
 def _refuse_null_keys(job: Job, staged: DataFrame) -> None:
