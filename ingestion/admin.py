@@ -24,6 +24,7 @@ from ingestion.models import (
     IndexShare,
     JobRun,
     Pipeline,
+    Replica,
     SchemaSubject,
     SchemaVersion,
     TapServer,
@@ -247,6 +248,14 @@ class IndexAllowanceAdmin(_ReadOnlyAdmin):
     @admin.display(description="of the cluster, as the job was told last")
     def told_part(self, allowance: IndexAllowance) -> str:
         return as_percent(allowance.told_fraction)
+
+
+@admin.register(Replica)
+class ReplicaAdmin(_ReadOnlyAdmin):
+    """Set by API and `manage.py replicate`, which check it."""
+
+    list_display = ("copy", "source", "mib_per_s", "asked_by", "asked_at")
+    list_select_related = ("copy__dataset", "copy__data_center", "source__dataset", "source__data_center")
 
 
 @admin.register(Pipeline)

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from ingestion import api
 from ingestion.runs.index_use.api import IndexStateList
 from ingestion.runs.modelled_tables.api import ModelledTables, PipelineDetail
+from ingestion.runs.replicas.api import ReplicaDetail, ReplicaList
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
@@ -17,6 +18,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/index", IndexStateList.as_view(), name="index-states"),
     path("datasets/<str:name>/pipeline", PipelineDetail.as_view(), name="pipeline"),
     path("modelled-tables", ModelledTables.as_view(), name="modelled-tables"),
+    path("datasets/<str:name>/replicas", ReplicaList.as_view(), name="replicas"),
+    path("datasets/<str:name>/replicas/<str:data_center>", ReplicaDetail.as_view(), name="replica"),
     path("datasets/<str:name>/pause", api.PauseIngestion.as_view(), name="ingestion-pause"),
     path("datasets/<str:name>/resume", api.ResumeIngestion.as_view(), name="ingestion-resume"),
     path("datasets/<str:name>/rebuild", api.RebuildDetail.as_view(), name="rebuild"),

@@ -179,6 +179,25 @@ TABLE = (
         ALONE,
         asks="check=1",
     ),
+    Line("GET", "api/v1/datasets/<str:name>/replicas", READERS, "catalog:read"),
+    Line(
+        "PUT",
+        "api/v1/datasets/<str:name>/replicas/<str:data_center>",
+        OWNERS,
+        "catalog:write",
+        {"source": "dc1"},
+        ALONE,
+        answers=(404, 422),
+    ),
+    Line(
+        "DELETE",
+        "api/v1/datasets/<str:name>/replicas/<str:data_center>",
+        OWNERS,
+        "catalog:write",
+        {},
+        ALONE,
+        answers=(404,),
+    ),
     # -- ingestion
     Line(
         "POST",

@@ -27,6 +27,7 @@ from ingestion.lake.small_files import PLANNED
 from ingestion.models import IndexCluster, JobKind, JobRun, Pipeline, ReplayRequest
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs.index_choice.changing import may_have_table_in_hbase
+from ingestion.runs.replicas.rules import check_replica, replication_spec
 from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (
@@ -87,6 +88,7 @@ def job_spec_of(
     check_params(run.kind, params)  # a run may have been asked for before its parameters were checked so
     feed = copy.dataset.feed_or_none
     kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
+    check_replica(copy, kind)
     check_source(copy.dataset, kind)
     check_rereading(copy.dataset, kind, params)
     reads = kind in READING_KINDS or (kind in _KINDS_IN_A_LOG and is_captured_feed(feed))
@@ -122,6 +124,7 @@ def job_spec_of(
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
         verify=VerifySpec(float(params.get("sampled", 1)), params.get("repairs", False)),
         raw=_raw_spec(copy, kind, params),
+        replication=replication_spec(copy) if kind == JobKind.REPLICATE else None,
         replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=min(float(options["deadline_s"]), BATCH_DEADLINE_S) if batch else float(options["deadline_s"]),

@@ -23,6 +23,7 @@ PARAMS_BY_KIND = {
     JobKind.REBUILD_INDEX: (),
     JobKind.DROP_INDEX: (),
     JobKind.FOLLOW: (),
+    JobKind.REPLICATE: (),
 }
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
