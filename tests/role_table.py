@@ -185,7 +185,7 @@ TABLE = (
         "api/v1/datasets/<str:name>/replicas/<str:data_center>",
         OWNERS,
         "catalog:write",
-        {"source": "dc1"},
+        {"replicated_from": "dc1"},
         ALONE,
         answers=(404, 422),
     ),

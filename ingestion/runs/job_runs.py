@@ -21,9 +21,9 @@ from ingestion.runs.copy_lag import has_table
 from ingestion.runs.index_choice import changing
 from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
-from ingestion.runs.replicas.rules import check_replica
 from ingestion.runs.requests.index_jobs import check_repairs
 from ingestion.runs.requests.params import check_params
+from ingestion.runs.requests.replicas import check_replica
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, PAUSED, SUCCEEDED, UNFINISHED, JobReport

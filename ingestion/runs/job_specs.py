@@ -27,8 +27,8 @@ from ingestion.lake.small_files import PLANNED
 from ingestion.models import IndexCluster, JobKind, JobRun, Pipeline, ReplayRequest
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs.index_choice.changing import may_have_table_in_hbase
-from ingestion.runs.replicas.rules import check_replica, replication_spec
 from ingestion.runs.requests.params import check_params
+from ingestion.runs.requests.replicas import check_replica, replication_spec
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (
     ClusterSpec,

@@ -23,7 +23,7 @@ from ingestion.runs.index_use import allowances, waits
 from ingestion.runs.index_use.allowances import Allowance, NoIndexCluster, allowance_of
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.leases import CopyWriteLease
-from ingestion.runs.replicas.rules import note_replicated
+from ingestion.runs.requests.replicas import note_replicated
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import Crowded
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS

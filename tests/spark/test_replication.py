@@ -181,10 +181,10 @@ def test_a_job_tells_which_commit_it_is_equal_to(spark: SparkSession, tmp_path: 
         ("succeeded", None, newest.instant),
         ("nothing_to_do", None, newest.instant),
     ]
-    told = reports[0].output["replication"]
-    assert (told["commits"], told["resync"], told["completed"]) == (1, "there is no replica yet", newest.completed)
-    assert told["files"] >= 3
-    assert told["bytes"] > 0
+    facts = reports[0].output["replication"]
+    assert (facts["commits"], facts["resync"], facts["completed"]) == (1, "there is no replica yet", newest.completed)
+    assert facts["files"] >= 3
+    assert facts["bytes"] > 0
     pair.check_equal()
 
 

@@ -55,4 +55,4 @@ class Command(BaseCommand):
             limit = f", at most {state.mib_per_s} MiB/s" if state.mib_per_s else ""
             commit = f"equal to its commit {state.instant}" if state.instant else "not replicated yet"
             error = f" Last run: {printable(state.error)}" if state.error else ""
-            self.stdout.write(f"{state.data_center} from {state.source}{limit}: {commit}.{error}")
+            self.stdout.write(f"{state.data_center} from {state.replicated_from}{limit}: {commit}.{error}")

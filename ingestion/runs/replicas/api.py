@@ -12,22 +12,22 @@ from rest_framework.views import APIView
 
 from ingestion.runs.job_runs import find_copy
 from ingestion.runs.replicas.setting import end_replication, replicate
-from ingestion.runs.replicas.states import ReplicaState, replica_states
+from ingestion.runs.replicas.states import replica_states
 from lakehub import wiring
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import live_dataset
 
 
 class ReplicaRequestSerializer(serializers.Serializer[Any]):
-    source = serializers.CharField(max_length=63, help_text="The data center whose copy it is made from.")
+    replicated_from = serializers.CharField(max_length=63, help_text="The data center whose copy it is made from.")
     mib_per_s = serializers.IntegerField(
         min_value=1, max_value=1_000_000, required=False, allow_null=True, default=None, help_text="Null: any."
     )
 
 
-class ReplicaSerializer(serializers.Serializer[ReplicaState]):
+class ReplicaSerializer(serializers.Serializer[Any]):
     data_center = serializers.CharField()
-    source = serializers.CharField(help_text="The data center whose copy it is made from.")
+    replicated_from = serializers.CharField(help_text="The data center whose copy it is made from.")
     mib_per_s = serializers.IntegerField(allow_null=True)
     instant = serializers.CharField(help_text="The newest commit of the source that it is equal to; empty: none yet.")
     is_equal = serializers.BooleanField(help_text="The source has no newer commit that is known.")
@@ -55,7 +55,7 @@ class ReplicaDetail(APIView):
         require(request.user, "onboard", dataset.team)
         body = ReplicaRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        copy, source = (find_copy(dataset, center) for center in (data_center, body.validated_data["source"]))
+        copy, source = (find_copy(dataset, center) for center in (data_center, body.validated_data["replicated_from"]))
         limit, actor = body.validated_data["mib_per_s"], request.user.get_username()
         replicate(copy, source, mib_per_s=limit, actor=actor, now=wiring.clock.now())
         (state,) = (each for each in replica_states(dataset) if each.data_center == copy.data_center.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
@@ -29,8 +28,9 @@ def replicate(copy: DatasetCopy, source: DatasetCopy, *, mib_per_s: int | None, 
         _check_idle(copy)
         facts = {"source": source, "mib_per_s": mib_per_s, "asked_by": actor, "asked_at": now}
         replica, _ = Replica.objects.update_or_create(copy=copy, defaults=facts)
-        told = {"source": str(source.data_center), "mib_per_s": mib_per_s}
-        audit_log.record(actor, "replicate", f"copy:{copy}", now=now, **told)
+        audit_log.record(
+            actor, "replicate", f"copy:{copy}", now=now, source=source.data_center.name, mib_per_s=mib_per_s
+        )
     return replica
 
 
@@ -48,8 +48,7 @@ def end_replication(copy: DatasetCopy, *, actor: str, now: datetime) -> JobRun |
         audit_log.record(actor, "end-replication", f"copy:{copy}", now=now)
         if not has_table(copy):
             return None
-        params: Mapping[str, bool] = {"replace": True}
-        return job_runs.request_run(copy, JobKind.BOOTSTRAP, dict(params), asked_by=actor, now=now)
+        return job_runs.request_run(copy, JobKind.BOOTSTRAP, {"replace": True}, asked_by=actor, now=now)
 
 
 def _check(copy: DatasetCopy, source: DatasetCopy) -> None:

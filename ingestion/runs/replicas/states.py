@@ -15,7 +15,7 @@ class ReplicaState:
     """`instant`: of the newest commit of the source that the replica was equal to when its last run ended; empty: none yet."""
 
     data_center: str
-    source: str
+    replicated_from: str
     mib_per_s: int | None
     instant: str
     is_equal: bool
@@ -33,8 +33,8 @@ def replica_states(dataset: Dataset) -> list[ReplicaState]:
 def _state_of(replica: Replica) -> ReplicaState:
     runs = JobRun.objects.filter(copy=replica.copy, kind=JobKind.REPLICATE).order_by("-pk")
     newest, last = runs.first(), runs.filter(state=JobState.SUCCEEDED).first()
-    told: dict[str, Any] = last.report.get("output", {}).get("replication", {}) if last else {}
-    instant = told.get("instant", "")
+    facts: dict[str, Any] = last.report.get("output", {}).get("replication", {}) if last else {}
+    instant = facts.get("instant", "")
     known = Commit.objects.filter(copy=replica.source).order_by("-completed_at").values_list("instant", flat=True)
     return ReplicaState(
         replica.copy.data_center.name,
@@ -43,6 +43,6 @@ def _state_of(replica: Replica) -> ReplicaState:
         instant,
         bool(instant) and known.first() == instant,
         None if last is None else last.ended_at,
-        told.get("resync", ""),
+        facts.get("resync", ""),
         newest.error if newest else "",
     )

@@ -161,9 +161,9 @@ def test_owners_set_it_over_the_api_and_see_how_far_it_is(copies: tuple[DatasetC
     given.member(ana, copy.dataset.team, Role.OWNER)
     client.force_login(ana)
     address = "/api/v1/datasets/flights/replicas"
-    answer = client.put(f"{address}/dc2", {"source": "dc1", "mib_per_s": 20}, content_type="application/json")
-    assert (answer.status_code, answer.json()["source"], answer.json()["instant"]) == (200, "dc1", "")
-    assert client.put(f"{address}/dc2", {"source": "dc2"}, content_type="application/json").status_code == 422
+    answer = client.put(f"{address}/dc2", {"replicated_from": "dc1", "mib_per_s": 20}, content_type="application/json")
+    assert (answer.status_code, answer.json()["replicated_from"], answer.json()["instant"]) == (200, "dc1", "")
+    assert client.put(f"{address}/dc2", {"replicated_from": "dc2"}, content_type="application/json").status_code == 422
     commit(source)
     run = ended(copy, "replicate")
     run.report = {"output": {"replication": {"instant": "20261116075959000", "resync": "there is no replica yet"}}}
