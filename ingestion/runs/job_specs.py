@@ -88,7 +88,6 @@ def job_spec_of(
     check_params(run.kind, params)  # a run may have been asked for before its parameters were checked so
     feed = copy.dataset.feed_or_none
     kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
-    check_replica(copy, kind)
     check_source(copy.dataset, kind)
     check_rereading(copy.dataset, kind, params)
     reads = kind in READING_KINDS or (kind in _KINDS_IN_A_LOG and is_captured_feed(feed))
@@ -98,6 +97,7 @@ def job_spec_of(
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     if not is_look:
+        check_replica(copy, kind)
         options["index"] = _index_of(copy, kind)
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     topic = _topic(run, connection, is_look=is_look, now=now - ahead)
