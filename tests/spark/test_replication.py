@@ -53,9 +53,10 @@ class Pair:
         return Replication(TableFolder(self.source), folder, Bandwidth(), 2 * HOUR, now=lambda: self.clock).run()
 
     def change(self, number: int, *, options: dict[str, str] | None = None) -> None:
-        """A commit that changes some rows of one day."""
-        table = self.shop.table
-        rows = [(n, "2026-11-01", 1000.0 * number + n, None) for n in range(0, 30, 3)][number % 3 :]
+        """A commit that changes all rows of a day and some of the next one: other days than the commit before."""
+        table, whole, some = self.shop.table, number % 3, (number + 1) % 3
+        changed = [n for n in range(30) if n % 3 == whole or (n % 3 == some and n < 9)]
+        rows = [(n, f"2026-11-{n % 3 + 1:02}", 1000.0 * number + n, None) for n in changed]
         frame = self.spark.createDataFrame(rows, "id long, day string, amount double, updated_at timestamp")
         stored = hudi.stored_schema(self.spark, table)
         given = {name: f"`{name}`" if name in frame.columns else "NULL" for name in stored.types}
