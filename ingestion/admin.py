@@ -25,6 +25,7 @@ from ingestion.models import (
     JobRun,
     Pipeline,
     RefusedBatch,
+    Replica,
     SchemaSubject,
     SchemaVersion,
     TapServer,
@@ -258,6 +259,14 @@ class RefusedBatchAdmin(_ReadOnlyAdmin):
     list_filter = ("outcome",)
     search_fields = ("copy__dataset__name",)
     exclude = ("samples",)
+
+
+@admin.register(Replica)
+class ReplicaAdmin(_ReadOnlyAdmin):
+    """Set by API and `manage.py replicate`, which check it."""
+
+    list_display = ("copy", "source", "mib_per_s", "asked_by", "asked_at")
+    list_select_related = ("copy__dataset", "copy__data_center", "source__dataset", "source__data_center")
 
 
 @admin.register(Pipeline)

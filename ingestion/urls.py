@@ -13,6 +13,7 @@ from ingestion.runs.modelled_tables.api import (
     RefusedBatchDecision,
     RefusedBatchList,
 )
+from ingestion.runs.replicas.api import ReplicaDetail, ReplicaList
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
@@ -30,6 +31,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="refused-batch-decision",
     ),
     path("modelled-tables", ModelledTables.as_view(), name="modelled-tables"),
+    path("datasets/<str:name>/replicas", ReplicaList.as_view(), name="replicas"),
+    path("datasets/<str:name>/replicas/<str:data_center>", ReplicaDetail.as_view(), name="replica"),
     path("datasets/<str:name>/pause", api.PauseIngestion.as_view(), name="ingestion-pause"),
     path("datasets/<str:name>/resume", api.ResumeIngestion.as_view(), name="ingestion-resume"),
     path("datasets/<str:name>/rebuild", api.RebuildDetail.as_view(), name="rebuild"),

@@ -166,6 +166,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         "ids/<int:number>": str(schema.pk),
         "connections/<str:name>": "ops",
         "onboarding/<str:name>": flights.name,
+        "<str:data_center>": "dc1",
         "<str:key>": test.key,
         "rules/<int:number>": str(rule.pk),
         "incidents/<int:number>": str(incident.pk),

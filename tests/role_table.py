@@ -190,6 +190,23 @@ TABLE = (
         ALONE,
         asks="check=1",
     ),
+    Line("GET", "api/v1/datasets/<str:name>/replicas", READERS, "catalog:read"),
+    Line(
+        "PUT",
+        "api/v1/datasets/<str:name>/replicas/<str:data_center>",
+        OWNERS,
+        "catalog:write",
+        {"replicated_from": "dc2"},
+        "audit",
+    ),  # fmt: skip
+    Line(
+        "DELETE",
+        "api/v1/datasets/<str:name>/replicas/<str:data_center>",
+        OWNERS,
+        "catalog:write",
+        leaves=f"{NOTHING}: it is fed",
+        answers=(404,),
+    ),  # fmt: skip
     # -- ingestion
     Line(
         "POST",

@@ -109,7 +109,7 @@ def end_unwanted(*, now: datetime) -> int:
 def followed_copies() -> QuerySet[DatasetCopy]:
     """Loaded copies with a live feed of a connection; also those that are being built."""
     live = DatasetCopy.with_removed.filter(removed_at=None, dataset__ingested=True, dataset__offboarded_at=None)
-    fed = live.filter(dataset__feed__kind=FeedKind.CONNECTION)
+    fed = live.filter(dataset__feed__kind=FeedKind.CONNECTION, replica=None)
     return fed.annotate(loaded=_newest(JobKind.BOOTSTRAP), dropped=_newest(JobKind.DROP)).filter(
         loaded__gt=Coalesce(F("dropped"), 0)
     )

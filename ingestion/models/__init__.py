@@ -20,6 +20,7 @@ from ingestion.models.lake import TouchedPartition as TouchedPartition
 from ingestion.models.pipelines import BatchOutcome as BatchOutcome
 from ingestion.models.pipelines import Pipeline as Pipeline
 from ingestion.models.pipelines import RefusedBatch as RefusedBatch
+from ingestion.models.replicas import Replica as Replica
 from ingestion.models.runs import BlockedInput as BlockedInput
 from ingestion.models.runs import CopyLease as CopyLease
 from ingestion.models.runs import JobKind as JobKind

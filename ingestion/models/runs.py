@@ -42,6 +42,8 @@ class JobKind(models.TextChoices):
     """Makes what the index keeps anew."""
     DROP_INDEX = "drop_index"
     """Removes the table of HBase that an index has left."""
+    REPLICATE = "replicate"
+    """Makes a replicated copy equal to the one that it is made from."""
     FOLLOW = "follow"
     """Looks at the source of a loaded copy again and again; each batch that it finds is an incremental job of Spark."""
 
@@ -108,6 +110,11 @@ class JobRun(models.Model):
                 fields=["copy"],
                 condition=Q(state="running", kind__in=("bootstrap", "drop")),
                 name="one_exclusive_job_a_copy",
+            ),
+            models.UniqueConstraint(
+                fields=["copy"],
+                condition=Q(kind="replicate", state__in=["queued", "waiting", "paused", "running"]),
+                name="one_replication_a_copy",
             ),
             models.UniqueConstraint(
                 fields=["copy"],

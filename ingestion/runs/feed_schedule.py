@@ -1,5 +1,5 @@
 """What is due: a copy that was never loaded gets a bootstrap, every other one a run that follows its source, and beside it one that
-puts small files together where there are many.
+puts small files together where there are many. A replica gets runs that replicate.
 
 Loaded means: a bootstrap has succeeded since the last drop. What was given up is asked for again after the feed's interval.
 """
@@ -16,6 +16,7 @@ from ingestion.lake.small_files import PLANNED, is_clustering_due
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
 from ingestion.runs.modelled_tables.input_commits import newest_input_commit
+from ingestion.runs.replicas.schedule import planned_replications
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options_of
 from lakehub.catalog.models import DatasetCopy, FeedKind
@@ -30,7 +31,7 @@ _files_looked_at: dict[int, datetime] = {}
 
 def request_due_runs(*, now: datetime) -> list[JobRun]:
     """What is known of a copy's newest runs is a look into an index for each, however many there were."""
-    planned = chain(_planned_requests(now), _planned_pipeline_requests(now))
+    planned = chain(_planned_requests(now), _planned_pipeline_requests(now), planned_replications(now))
     due = [(copy, kind) for copy, kind, at in planned if at <= now]
     requested_runs = [_request(copy, kind, now) for copy, kind in due]
     return [run for run in requested_runs if run is not None]
@@ -38,7 +39,7 @@ def request_due_runs(*, now: datetime) -> list[JobRun]:
 
 def next_request_at(*, now: datetime) -> datetime | None:
     """When the first of the copies that are idle now is asked for; None: none is fed."""
-    planned = chain(_planned_requests(now), _planned_pipeline_requests(now))
+    planned = chain(_planned_requests(now), _planned_pipeline_requests(now), planned_replications(now))
     return min((at for _, _, at in planned), default=None)
 
 
@@ -138,7 +139,7 @@ def _active_runs() -> QuerySet[JobRun]:
 
 def _fed_copies(kind: FeedKind = FeedKind.CONNECTION) -> QuerySet[DatasetCopy]:
     live = DatasetCopy.with_removed.filter(removed_at=None, dataset__ingested=True, dataset__offboarded_at=None)
-    fed = live.filter(dataset__feed__kind=kind, dataset__feed__paused=False)
+    fed = live.filter(replica=None, dataset__feed__kind=kind, dataset__feed__paused=False)
     return fed.select_related("dataset__feed__connection", "data_center")
 
 

@@ -23,6 +23,7 @@ from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
 from ingestion.runs.requests.index_jobs import check_repairs
 from ingestion.runs.requests.params import DECIDED, check_params
+from ingestion.runs.requests.replicas import check_replica
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, PAUSED, REFUSED, SUCCEEDED, UNFINISHED, JobReport
@@ -376,6 +377,7 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
         raise Refused(f"Dataset `{dataset.name}` is off-boarded: its copies can only be dropped.")
     if not dataset.ingested:
         raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
+    check_replica(copy, kind)
     check_source(dataset, kind)
     check_rereading(dataset, kind, params)
     check_repairs(copy, params)

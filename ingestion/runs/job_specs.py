@@ -28,6 +28,7 @@ from ingestion.models import IndexCluster, JobKind, JobRun, Pipeline, ReplayRequ
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs.index_choice.changing import may_have_table_in_hbase
 from ingestion.runs.requests.params import check_params
+from ingestion.runs.requests.replicas import check_replica, replication_spec
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (
     ClusterSpec,
@@ -97,6 +98,7 @@ def job_spec_of(
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     if not is_look:
+        check_replica(copy, kind)
         options["index"] = _index_of(copy, kind)
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     topic = _topic(run, connection, is_look=is_look, now=now - ahead)
@@ -123,6 +125,7 @@ def job_spec_of(
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
         verify=VerifySpec(float(params.get("sampled", 1)), params.get("repairs", False)),
         raw=_raw_spec(copy, kind, params),
+        replication=replication_spec(copy) if kind == JobKind.REPLICATE else None,
         replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=min(float(options["deadline_s"]), BATCH_DEADLINE_S) if batch else float(options["deadline_s"]),

@@ -24,6 +24,7 @@ from ingestion.runs.index_use import allowances, waits
 from ingestion.runs.index_use.allowances import Allowance, NoIndexCluster, allowance_of
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.leases import CopyWriteLease
+from ingestion.runs.requests.replicas import note_replicated
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import Crowded
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
@@ -193,6 +194,8 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
         if run.copy.dataset.is_modelled:
             note_read(run.copy, report, now=now)
             report = note_outcome(run, report, now=now)
+        if run.kind == JobKind.REPLICATE:
+            note_replicated(run.copy, report, now=now)
         if report.index_use is not None:
             note_use(run.copy, report.index_use, now=now)
     except Exception as problem:

@@ -31,6 +31,7 @@ _WORDS = {
     "write": "Writing",
     "report": "Recording the commit",
     "drop": "Removing the copy",
+    "replicate": "Copying files from the other data center",
 }
 
 

@@ -23,6 +23,7 @@ PARAMS_BY_KIND = {
     JobKind.REBUILD_INDEX: (),
     JobKind.DROP_INDEX: (),
     JobKind.FOLLOW: (),
+    JobKind.REPLICATE: (),
 }
 DECIDED = ("unaudited", "skip_to")
 """What only the decision over a refused batch of a pipeline gives (`ingestion.runs.modelled_tables.decisions`)."""

@@ -15,11 +15,12 @@ KINDS = (
     "rebuild_index",
     "drop_index",
     "lineage",
+    "replicate",
 )
 """All of them; `ingestion.spark.jobs` has the code of each."""
 READ_ONLY_KINDS = ("verify_index", "lineage")
 """The kinds that write no row. `verify_index` writes entries of its index where it is to put them right, and holds the permit then."""
-KEYLESS_KINDS = ("rebuild_index", "drop_index", "set_position")
+KEYLESS_KINDS = ("rebuild_index", "drop_index", "set_position", "replicate")
 """The kinds that write, and look no key up: whatever state the index is in is no matter to them."""
 READING_KINDS = ("bootstrap", "incremental", "backfill")
 """The kinds of job that read a source."""

@@ -202,6 +202,14 @@ class PipelineSpec:
 
 
 @dataclass(frozen=True)
+class ReplicationSpec:
+    """What the table is made from, file by file. `mib_per_s`: how much of it may be read in a second; None: as much as can be."""
+
+    source_uri: str
+    mib_per_s: float | None = None
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """One job. The same `run_id` never commits twice.
 
@@ -228,6 +236,7 @@ class JobSpec:
     verify: VerifySpec = VerifySpec()
     log_move: LogMoveSpec | None = None
     raw: RawSpec | None = None
+    replication: ReplicationSpec | None = None
     replace: bool = False
     window_days: int = 30
     staging_uri: str | None = None
@@ -326,6 +335,10 @@ def _validation_errors(spec: JobSpec) -> list[str]:
         problems.append(
             "A job of the kind `set_position` needs `log_move` and a `source`: where to read the changelog on."
         )
+    if spec.kind == "replicate" and spec.replication is None:
+        problems.append("A job of the kind `replicate` needs `replication`: the table that this one is made equal to.")
+    if spec.replication is not None and spec.replication.mib_per_s is not None and not spec.replication.mib_per_s > 0:
+        problems.append(f"`replication.mib_per_s` is {spec.replication.mib_per_s}: it is above 0, or left out.")
     if spec.cluster.min_files < 2 or spec.cluster.max_mib < 1 or not spec.cluster.quiet_s >= 0:
         problems.append(
             "`cluster` needs `min_files` of at least 2, `max_mib` of at least 1, and `quiet_s` of at least 0."
@@ -356,5 +369,6 @@ def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:
         ("`table.tombstone_uri`", spec.table.tombstone_uri),
         ("`table.history_uri`", spec.table.history_uri),
         ("`raw.uri`", "" if spec.raw is None else spec.raw.uri),
+        ("`replication.source_uri`", "" if spec.replication is None else spec.replication.source_uri),
     ]
     return named + [(label, uri) for label, uri in optional if uri]

@@ -30,5 +30,6 @@ JOBS: Registry[RunJob] = Registry(
         "rebuild_index": "ingestion.spark.jobs.rebuild_index:run",
         "drop_index": "ingestion.spark.jobs.drop_index:run",
         "lineage": "ingestion.spark.jobs.lineage:run",
+        "replicate": "ingestion.spark.replication.job:run",
     },
 )

@@ -1,0 +1,123 @@
+"""The folder of a table in any file system that pyarrow reaches, as replication changes it: each change is one operation, and whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ingestion.domain.replication.instants import TimelineNames
+from ingestion.spark.tables.timeline import Timeline, open_storage
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile, fs
+
+TIMELINE, PROPERTIES = ".hoodie/timeline", ".hoodie/hoodie.properties"
+PARTITION_MARK = ".hoodie_partition_metadata"
+
+
+@dataclass(frozen=True)
+class TableFolder:
+    """Paths are within the table."""
+
+    uri: str
+
+    @cached_property
+    def _storage(self) -> tuple[fs.FileSystem, str]:
+        return open_storage(self.uri)
+
+    @property
+    def exists(self) -> bool:
+        return Timeline(self.uri).exists
+
+    def timeline(self) -> TimelineNames:
+        return TimelineNames.of(Timeline(self.uri).list_names(TIMELINE))
+
+    def size(self, path: str) -> int | None:
+        """None: there is no such file."""
+        from pyarrow import fs
+
+        filesystem, root = self._storage
+        info = filesystem.get_file_info(f"{root}/{path}")
+        size: int | None = info.size
+        return size if info.type == fs.FileType.File else None
+
+    def sizes(self) -> dict[str, int]:
+        """Of all its files. Raises FileNotFoundError where there is no folder."""
+        from pyarrow import fs
+
+        filesystem, root = self._storage
+        infos = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
+        return {info.path.removeprefix(f"{root}/"): info.size for info in infos if info.type == fs.FileType.File}
+
+    def beside(self, folder: str) -> TableFolder:
+        """Of the same name, in a folder beside this one that is no table's."""
+        parent, _, name = self.uri.rstrip("/").rpartition("/")
+        return replace(self, uri=f"{parent}/.lakehub/{folder}/{name}")
+
+    def read(self, path: str) -> bytes:
+        with self.open(path) as file:
+            content: bytes = file.read()
+            return content
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[NativeFile]:
+        """Raises FileNotFoundError."""
+        filesystem, root = self._storage
+        with filesystem.open_input_stream(f"{root}/{path}", compression=None) as file:
+            yield file
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[NativeFile]:
+        """Its folder is made as well."""
+        filesystem, root = self._storage
+        filesystem.create_dir(f"{root}/{path}".rpartition("/")[0], recursive=True)
+        with filesystem.open_output_stream(f"{root}/{path}", compression=None) as file:
+            yield file
+
+    def move(self, path: str, to: str) -> None:
+        """In the place of what is there."""
+        filesystem, root = self._storage
+        source, target = f"{root}/{path}", f"{root}/{to}"
+        filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+        try:
+            filesystem.move(source, target)
+        except OSError:
+            if self.size(to) is None:
+                raise
+            # Not every file system replaces a file by moving another.
+            filesystem.delete_file(target)
+            filesystem.move(source, target)
+
+    def delete(self, path: str) -> None:
+        filesystem, root = self._storage
+        filesystem.delete_file(f"{root}/{path}")
+
+    def make_folder(self, path: str) -> None:
+        filesystem, root = self._storage
+        filesystem.create_dir(f"{root}/{path}", recursive=True)
+
+    def remove(self) -> None:
+        """All of it."""
+        from pyarrow import fs
+
+        filesystem, root = self._storage
+        if filesystem.get_file_info(root).type != fs.FileType.NotFound:
+            filesystem.delete_dir(root)
+
+    def rename(self, to: TableFolder) -> None:
+        """The whole folder, where there is none yet."""
+        filesystem, root = self._storage
+        target = open_storage(to.uri)[1]
+        filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+        filesystem.move(root, target)
+
+    @property
+    def is_there(self) -> bool:
+        """A folder of this name, whatever is in it."""
+        from pyarrow import fs
+
+        filesystem, root = self._storage
+        return bool(filesystem.get_file_info(root).type != fs.FileType.NotFound)

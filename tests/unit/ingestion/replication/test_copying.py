@@ -1,0 +1,75 @@
+"""Files are copied whole or not at all, not twice, and no faster than they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestion.domain.pace import Pace
+from ingestion.spark.replication.copying import Bandwidth, ChecksumMismatch, Copier
+from ingestion.spark.replication.table_folder import TableFolder
+
+MIB = 2**20
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[TableFolder, TableFolder]:
+    (tmp_path / "a" / "p").mkdir(parents=True)
+    (tmp_path / "a" / "p" / "f.parquet").write_bytes(bytes(range(256)) * 4096 * 5)
+    return TableFolder((tmp_path / "a").as_uri()), TableFolder((tmp_path / "b").as_uri())
+
+
+def test_it_is_copied_once(folders: tuple[TableFolder, TableFolder]) -> None:
+    source, target = folders
+    copier = Copier(source, target, Bandwidth())
+    copier.copy("p/f.parquet")
+    copier.copy("p/f.parquet")
+    assert (copier.files, copier.size, copier.reused) == (1, 5 * MIB, 0)
+    assert target.read("p/f.parquet") == source.read("p/f.parquet")
+    assert [*target.sizes()] == ["p/f.parquet"]
+
+
+def test_what_lies_near_is_taken_from_there(folders: tuple[TableFolder, TableFolder], tmp_path: Path) -> None:
+    source, near = folders
+    Copier(source, near, Bandwidth()).copy("p/f.parquet")
+    copier = Copier(source, TableFolder((tmp_path / "c").as_uri()), Bandwidth(), near=near)
+    copier.copy("p/f.parquet")
+    assert (copier.files, copier.size, copier.reused) == (0, 0, 1)
+
+
+def test_what_the_source_has_not_is_an_error(folders: tuple[TableFolder, TableFolder]) -> None:
+    with pytest.raises(FileNotFoundError):
+        Copier(*folders, Bandwidth()).copy("p/other.parquet")
+
+
+@dataclass(frozen=True)
+class TornFolder(TableFolder):
+    """It loses the end of what it reads."""
+
+    def open(self, path: str) -> Any:
+        file = Path(self.uri.removeprefix("file://")) / path
+        file.write_bytes(file.read_bytes()[:-1])
+        return super().open(path)
+
+
+def test_a_file_that_is_cut_off_gets_no_name(folders: tuple[TableFolder, TableFolder]) -> None:
+    source, target = folders
+    with pytest.raises(ChecksumMismatch, match=r"p/f\.parquet"):
+        Copier(source, TornFolder(target.uri), Bandwidth()).copy("p/f.parquet")
+    assert target.size("p/f.parquet") is None
+
+
+def test_it_reads_so_many_bytes_in_a_second(folders: tuple[TableFolder, TableFolder]) -> None:
+    """Reading back what was written costs no bandwidth."""
+    time, asked = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        time[0] += seconds
+
+    bandwidth = Bandwidth(lambda: asked.append(1), Pace(0.5 * MIB), clock=lambda: time[0], sleep=sleep)
+    Copier(*folders, bandwidth).copy("p/f.parquet")
+    assert time[0] == pytest.approx(10.0)
+    assert len(asked) >= 10
