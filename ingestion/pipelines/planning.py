@@ -39,7 +39,7 @@ class TableRead:
 @dataclass(frozen=True)
 class Plan:
     """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `tables` data centers, where rows are made.
-    `rows_now`: of the table as it is. `readers`: the nearest first."""
+    `size_now`: of the table as it is, where rows are made anew. `readers`: the nearest first."""
 
     checked: Checked
     is_new: bool

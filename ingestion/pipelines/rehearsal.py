@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ingestion.domain.pipelines.cases_file import PipelineTest, read_tests_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
-from ingestion.domain.pipelines.tests_file import PipelineTest, read_tests_file
 from ingestion.pipelines.checking import Checked
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl.rehearsing import Rehearsed, rehearse

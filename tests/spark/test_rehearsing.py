@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakehub.demo
+from ingestion.domain.pipelines.cases_file import PipelineTest, read_tests_file
 from ingestion.domain.pipelines.reading import read_pipeline
-from ingestion.domain.pipelines.tests_file import PipelineTest, read_tests_file
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl.rehearsing import rehearse
 from ingestion.spark.job import JobError

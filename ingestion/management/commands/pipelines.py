@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from ingestion.domain.pipelines.cases_file import TESTS_FILE
 from ingestion.domain.pipelines.problems import BadPipeline
-from ingestion.domain.pipelines.tests_file import TESTS_FILE
 from ingestion.lake.table_sizes import TableSize
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.folder import read_folder, read_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.domain.pipelines.tests_file import PipelineTest, Row
+from ingestion.domain.pipelines.cases_file import PipelineTest, Row
 from ingestion.spark.contract.spec import JobSpec, PipelineSpec, TableSpec
 from ingestion.spark.etl import recomputing
 from ingestion.spark.etl.views import InputViews, session_beside

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ingestion.domain.pipelines.cases_file import PipelineTest, read_tests_file
 from ingestion.domain.pipelines.problems import Problem
-from ingestion.domain.pipelines.tests_file import PipelineTest, read_tests_file
 
 COLUMNS = {"flights": ("day", "carrier", "delay"), "airlines": ("carrier", "name")}
 MADE = ("day", "airline", "delay")
