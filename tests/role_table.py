@@ -187,7 +187,7 @@ TABLE = (
         "catalog:write",
         {"replicated_from": "dc2"},
         "audit",
-    ),  # fmt: skip
+    ),
     Line(
         "DELETE",
         "api/v1/datasets/<str:name>/replicas/<str:data_center>",
@@ -195,7 +195,7 @@ TABLE = (
         "catalog:write",
         leaves=f"{NOTHING}: it is fed",
         answers=(404,),
-    ),  # fmt: skip
+    ),
     # -- ingestion
     Line(
         "POST",
