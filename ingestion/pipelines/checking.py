@@ -32,7 +32,7 @@ class Checked:
 def check_pipeline(texts: Mapping[str, str]) -> Checked:
     """Reads the catalog, and writes nothing. Raises BadPipeline with all that is wrong."""
     inputs = input_datasets(texts)
-    pipeline = read_with_columns(texts, inputs)
+    pipeline = read_with_columns(texts, inputs, is_strict=True)
     problems = list[Problem]()
     team = Team.objects.filter(name=pipeline.team).first()
     if team is None:
@@ -56,9 +56,12 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
     return Checked(pipeline, team, inputs, centers, target)
 
 
-def read_with_columns(texts: Mapping[str, str], inputs: Mapping[str, Dataset]) -> PipelineDefinition:
+def read_with_columns(
+    texts: Mapping[str, str], inputs: Mapping[str, Dataset], *, is_strict: bool = False
+) -> PipelineDefinition:
     """Raises BadPipeline."""
-    return read_pipeline(texts, {name: column_names(dataset) for name, dataset in inputs.items()})
+    columns = {name: column_names(dataset) for name, dataset in inputs.items()}
+    return read_pipeline(texts, columns, is_strict=is_strict)
 
 
 def input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:

@@ -118,6 +118,7 @@ def _problems_of_reader(dataset: int, checked: Checked) -> tuple[str, ...]:
         read_pipeline(
             registered.files,
             {name: planned if each == checked.target else column_names(each) for name, each in inputs.items()},
+            is_strict=True,
         )
     except BadPipeline as bad:
         return tuple(map(str, bad.problems))

@@ -309,11 +309,11 @@ def test_a_source_from_outside_the_tree_runs_from_the_zip(tmp_path: Path) -> Non
 
 
 def test_every_plug_in_of_a_job_runs_from_the_zip(tmp_path: Path) -> None:
-    """With all that it imports, and the job that merges changes."""
+    """With all that it imports, the job that merges changes, and who judges audits."""
     program = (
         "import lakehub, sys; assert '.zip' in lakehub.__file__, lakehub.__file__\n"
         "from ingestion.changelog import CHANGELOGS; from ingestion.sources import SOURCES; from ingestion.spark.indexes import INDEXES\n"
-        "from ingestion.spark import __main__; from ingestion.spark.jobs import incremental, replay\n"
+        "from ingestion.spark import __main__; from ingestion.spark.jobs import incremental, replay; from quality.audits import judging\n"
         "print(all(registry.get(name) for registry in (SOURCES, CHANGELOGS, INDEXES) for name in registry), 'django' in sys.modules)"
     )
     ended = subprocess.run(

@@ -124,7 +124,7 @@ class QueryShape:
             place = self.by_alias.get(column.table.lower())
             # What has a point before it and is no table's is a part of a value.
             reached = (place,) if place else () if column.table else self.places
-            known = [name for each in reached for name in self.columns.get(each.input, ("",))]
+            known = [name for each in reached for name in self.columns.get(each.input) or ("",)]
             if (
                 not known
                 or "" in known

@@ -24,8 +24,11 @@ def inputs_of(texts: Mapping[str, str]) -> tuple[PipelineInput, ...]:
     return read_pipeline_file(texts.get(PIPELINE_FILE, ""), []).inputs
 
 
-def read_pipeline(texts: Mapping[str, str], columns: Columns | None = None) -> PipelineDefinition:
-    """`texts`: by the name of the file. `columns`: of the inputs, where they are known. Raises BadPipeline with all that is wrong."""
+def read_pipeline(
+    texts: Mapping[str, str], columns: Columns | None = None, *, is_strict: bool = False
+) -> PipelineDefinition:
+    """`texts`: by the name of the file. `columns`: of the inputs, where they are known. `is_strict`: columns that none of them has are wrong; a table of the lake may have
+    some that its source has lost. Raises BadPipeline with all that is wrong."""
     problems = [Problem(name, 0, "The file is missing.") for name in FILES if name not in texts]
     if problems:
         raise BadPipeline(problems)
@@ -34,7 +37,7 @@ def read_pipeline(texts: Mapping[str, str], columns: Columns | None = None) -> P
     transform = read_transform_file(texts[TRANSFORM_FILE], file.source, [each.name for each in file.inputs], problems)
     problems += _problems_between(file, target)
     if not problems:
-        problems += _shape_problems(file, target, transform, columns)
+        problems += _shape_problems(file, target, transform, columns, is_strict=is_strict)
     if problems:
         raise BadPipeline(problems)
     return PipelineDefinition(source=file.source, inputs=file.inputs, columns=target, transform=transform, **file.facts)
@@ -68,10 +71,12 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
             yield Problem(PIPELINE_FILE, 0, f"The input `{each.name}` is the target itself.")
 
 
-def _shape_problems(file: PipelineFile, target: Schema, transform: str, columns: Columns | None) -> Iterator[Problem]:
+def _shape_problems(
+    file: PipelineFile, target: Schema, transform: str, columns: Columns | None, *, is_strict: bool
+) -> Iterator[Problem]:
     try:
         shape = QueryShape.of(transform, columns)
-        unknown = [*shape.unknown_columns()]
+        unknown = [*shape.unknown_columns()] if is_strict else []
         for column, near in unknown:
             whose = f"`{shape.by_alias[column.table.lower()].input}` has" if column.table else "No input has"
             yield Problem(
