@@ -11,7 +11,7 @@ UV := uv==0.13.9
 CYCLONEDX := cyclonedx-bom==7.5.0
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test soak soak-capture soak-index soak-pipelines dev up check lock audit sbom docs architecture wheel wheel-demo airflow bench-peers format clean
+.PHONY: help setup demo test soak soak-capture soak-index soak-pipelines soak-replica dev up check lock audit sbom docs architecture wheel wheel-demo airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -55,6 +55,9 @@ ifdef BROKEN
 else
 	@$(PY) -m tests.soak.pipelines --rounds $(or $(ROUNDS),40) $(if $(SEED),--seed $(SEED)) $(if $(IDLE),--idle)
 endif
+
+soak-replica: setup ## a replica whose runs are killed at any moment (docs/soak.md): KILLS=20 SEED=7
+	@$(PY) -m tests.soak.replica --kills $(or $(KILLS),20) $(if $(SEED),--seed $(SEED))
 
 dev: setup ## web, workers and beat, restarted when the code changes
 	@LAKEHUB_DEBUG=1 $(PY) manage.py up --reload

@@ -111,6 +111,16 @@ class Changes:
             kinds[name]()
         return ", ".join(names)
 
+    def change_planes(self) -> None:
+        """Updates, deletes, new ones, or all anew."""
+        kinds = (
+            lambda: self._rename("planes", 1, 20),
+            lambda: self._remove("planes", 20),
+            self._add_planes,
+            self._replace_planes,
+        )
+        self.random.choice(kinds)()
+
     def rename_an_airline(self) -> None:
         self._rename("airlines", 1, 1)
 

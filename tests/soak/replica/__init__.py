@@ -1,0 +1,1 @@
+"""A replica whose runs are killed: `python -m tests.soak.replica`."""
