@@ -111,6 +111,11 @@ class Changes:
             kinds[name]()
         return ", ".join(names)
 
+    def correct_flights(self) -> str:
+        """In words. It reaches all pipelines."""
+        self._correct_flights()
+        return "late corrections"
+
     def change_planes(self) -> None:
         """Updates, deletes, new ones, or all anew."""
         kinds = (

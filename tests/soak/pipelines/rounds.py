@@ -72,6 +72,8 @@ class Rounds:
         for self.number in range(1, rounds + 1):
             fault, began, problem = self._next_fault(), time.monotonic(), ""
             made = self.changes.make(self.random.randint(1, 4))
+            if fault.kind == "dies":  # who has nothing to do dies nowhere
+                made = f"{made}, {self.changes.correct_flights()}"
             try:
                 self._bring(fault)
                 self._compare()
