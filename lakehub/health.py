@@ -181,7 +181,7 @@ def _measure_indexes(registry: CollectorRegistry) -> None:
 def _measure_pipelines(registry: CollectorRegistry, *, now: datetime) -> None:
     """Of so many copies that pipelines make, by their number, those of the highest tiers first."""
     live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
-    made = live.filter(dataset__feed__kind=FeedKind.PIPELINE).select_related("dataset", "data_center")
+    made = live.filter(dataset__feed__kind=FeedKind.PIPELINE, replica=None).select_related("dataset", "data_center")
 
     def of_copy(name: str, about: str, *labels: str) -> Gauge:
         return Gauge(f"lakehub_pipeline_{name}", about, ["copy", *labels], registry=registry)

@@ -177,7 +177,7 @@ TABLE = (
         "api/v1/datasets/<str:name>/refused-batches/<int:number>/decision",
         ACTORS,
         "ingestion:run",
-        {"decision": "drop", "reason": "a test"},
+        {"decision": "drop", "run": 1, "reason": "a test"},
         "audit",
         answers=(404,),
     ),

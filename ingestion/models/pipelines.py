@@ -35,11 +35,13 @@ class BatchOutcome(models.TextChoices):
 
 
 class RefusedBatch(models.Model):
-    """Rows that a run of a pipeline has made, and that did not pass its audits: of each kind of run the newest, until that is over."""
+    """Rows that a run of a pipeline has made, and that did not pass its audits: of each kind of run the newest, of backfills that of the same partitions, until that is over."""
 
     copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="refused_batches")
     kind = models.CharField(max_length=16)
     """Of the run."""
+    subject = models.CharField(max_length=64, blank=True)
+    """Of a backfill which partitions it was to make, as a digest."""
     run = models.ForeignKey(JobRun, on_delete=models.CASCADE, related_name="refused_batches")
     audits = models.JSONField()
     """A list of `ingestion.spark.etl.audits.Refusal`, without rows."""
@@ -54,12 +56,14 @@ class RefusedBatch(models.Model):
     outcome = models.CharField(max_length=16, choices=BatchOutcome.choices, blank=True)
     decided_by = models.CharField(max_length=150, blank=True)
     reason = models.TextField(blank=True)
+    decision_run = models.ForeignKey(JobRun, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    """The run that does what was decided."""
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["copy", "kind"], condition=Q(ended_at=None), name="one_open_refused_batch_a_kind"
+                fields=["copy", "kind", "subject"], condition=Q(ended_at=None), name="one_open_refused_batch"
             )
         ]
         indexes: ClassVar = [models.Index(fields=["copy", "-id"], name="refusedbatch_of_copy")]

@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ingestion.domain.pipelines.definition import PipelineDefinition
-from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE
+from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
+from ingestion.domain.pipelines.transform import TRANSFORM_FILE
+from ingestion.models import Pipeline
 from ingestion.pipelines.specs import column_names
 from ingestion.ports import audit_check
 from lakehub.accounts.models import Team
@@ -32,7 +34,7 @@ class Checked:
 def check_pipeline(texts: Mapping[str, str]) -> Checked:
     """Reads the catalog, and writes nothing. Raises BadPipeline with all that is wrong."""
     inputs = input_datasets(texts)
-    pipeline = read_with_columns(texts, inputs, is_strict=True)
+    pipeline = read_with_columns(texts, inputs, is_strict=not _is_known(texts))
     problems = list[Problem]()
     team = Team.objects.filter(name=pipeline.team).first()
     if team is None:
@@ -54,6 +56,13 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
     if problems or team is None:
         raise BadPipeline(problems)
     return Checked(pipeline, team, inputs, centers, target)
+
+
+def _is_known(texts: Mapping[str, str]) -> bool:
+    """The SELECT is registered already: a column that its source has lost since is no reason to refuse other changes."""
+    name = read_pipeline_file(texts.get(PIPELINE_FILE, ""), []).facts.get("name", "")
+    registered = Pipeline.objects.filter(dataset__name=name).first()
+    return registered is not None and registered.files.get(TRANSFORM_FILE) == texts.get(TRANSFORM_FILE)
 
 
 def read_with_columns(

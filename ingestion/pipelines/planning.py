@@ -15,7 +15,7 @@ from ingestion.pipelines.checking import Checked, input_datasets, read_with_colu
 from ingestion.pipelines.specs import column_names
 from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 
-_MAX_READERS = 1000
+_MAX_READERS = 50
 
 
 @dataclass(frozen=True)

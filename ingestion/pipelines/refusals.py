@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from django.db import transaction
@@ -26,13 +27,13 @@ def note_outcome(run: JobRun, report: JobReport, *, now: datetime) -> JobReport:
     if report.status == REFUSED:
         return _note_refused(run, report, now)
     if report.status in (SUCCEEDED, NOTHING_TO_DO):
-        _note_passed(run, now)
+        _note_passed(run, report.status, now)
     return report
 
 
 def open_batches(copy: DatasetCopy) -> list[RefusedBatch]:
-    """At most one for each kind of run."""
-    return list(RefusedBatch.objects.filter(copy=copy, ended_at=None).order_by("-pk"))
+    """At most one for each kind of run, and for each set of partitions that was backfilled."""
+    return list(RefusedBatch.objects.filter(copy=copy, ended_at=None).select_related("run").order_by("-pk"))
 
 
 def end_batch(batch: RefusedBatch, outcome: BatchOutcome, *, now: datetime) -> None:
@@ -57,21 +58,35 @@ def _note_refused(run: JobRun, report: JobReport, now: datetime) -> JobReport:
         RefusedBatch.objects.update_or_create(
             copy=run.copy,
             kind=run.kind,
+            subject=_subject(run),
             ended_at=None,
-            defaults={**newest, "decided_by": "", "reason": ""},
+            defaults={**newest, "decided_by": "", "reason": "", "decision_run": None},
             create_defaults={**newest, "refused_at": now},
         )
         _bring_findings_up_to_date(run.copy, now)
     return replace(report, output={**report.output, "refused": {**facts, "audits": audits}})
 
 
-def _note_passed(run: JobRun, now: datetime) -> None:
-    """A load has made everything anew; all others say something of their own kind only."""
+def _subject(run: JobRun) -> str:
+    names = run.params.get("partitions")
+    return sha256("\0".join(sorted(names)).encode()).hexdigest() if names else ""
+
+
+def _note_passed(run: JobRun, status: str, now: datetime) -> None:
     for batch in open_batches(run.copy):
-        if run.kind in (batch.kind, JobKind.BOOTSTRAP):
+        if _has_passed(batch, run, status):
             decided = {"unaudited": BatchOutcome.PUBLISHED, "skip_to": BatchOutcome.DROPPED}
             outcome = next((decided[name] for name in decided if run.params.get(name)), BatchOutcome.PASSED)
             end_batch(batch, outcome, now=now)
+
+
+def _has_passed(batch: RefusedBatch, run: JobRun, status: str) -> bool:
+    """A load has made everything anew; a backfill its partitions; all others say something of their own kind only."""
+    if run.kind == JobKind.BOOTSTRAP:
+        return status == SUCCEEDED
+    if run.kind != batch.kind:
+        return False
+    return {*batch.run.params.get("partitions", ())} <= {*run.params.get("partitions", ())}
 
 
 def _bring_findings_up_to_date(copy: DatasetCopy, now: datetime) -> None:

@@ -21,7 +21,7 @@ def judge_lags(*, now: datetime) -> int:
     incomplete = {pk: {*copies} for pk, copies in captures.values_list("feed__dataset", "incomplete_copies")}
     open_now = Finding.objects.filter(kind=findings.COPY_BEHIND, cleared_at=None)
     behind, raised = 0, set(open_now.values_list("copy", flat=True))
-    copies = DatasetCopy.objects.filter(dataset__in=incomplete)
+    copies = DatasetCopy.objects.filter(dataset__in=incomplete, replica=None)
     for copy in copies.select_related("dataset__feed__connection", "data_center").order_by("pk"):
         if copy.pk not in incomplete[copy.dataset_id]:
             behind += _judge(copy, is_raised=copy.pk in raised, now=now)

@@ -10,7 +10,8 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from ingestion.models import JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs import job_runs
-from lakehub.kernel.errors import Conflict
+from ingestion.runs.requests.params import DECIDED
+from lakehub.kernel.errors import Conflict, Refused
 
 DESTRUCTIVE_KINDS = (JobKind.DELETE, JobKind.DROP)
 """To ask for one of them, also again, needs the right to off-board."""
@@ -49,6 +50,10 @@ def retry_run(run: JobRun, *, actor: str, now: datetime) -> JobRun:
         if not is_unresolved(run):
             raise Conflict(
                 f"Run {run.pk} of {run.copy} did not fail last, or was tried again already. Nothing was changed."
+            )
+        if any(name in run.params for name in DECIDED):
+            raise Refused(
+                f"Run {run.pk} did what somebody decided over a refused batch: decide again, on the page Pipeline of `{run.copy.dataset.name}`. Nothing was changed."
             )
         replay = ReplayRequest.objects.filter(run=run).first()
         return job_runs.request_run(

@@ -15,7 +15,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from ingestion.lake.small_files import PLANNED, is_clustering_due
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
-from ingestion.runs.modelled_tables.input_commits import newest_input_commit
+from ingestion.runs.modelled_tables.input_commits import newest_input_commits
 from ingestion.runs.replicas.schedule import planned_replications
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options_of
@@ -23,6 +23,7 @@ from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Conflict
 
 CLUSTER_EVERY = timedelta(hours=1)
+_MAKING_KINDS = (JobKind.INCREMENTAL, JobKind.BOOTSTRAP)
 MAX_FILE_LOOKS = 20
 """At a time: each lists all files of a table, and after a restart all copies are due."""
 _files_looked_at: dict[int, datetime] = {}
@@ -74,16 +75,18 @@ def _planned_pipeline_requests(now: datetime) -> Iterator[tuple[DatasetCopy, Job
         failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
         loaded_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         followed_at=_newest_run_value("ended_at", kind=JobKind.INCREMENTAL),
-        began_at=_newest_run_value("started_at", kind__in=(JobKind.INCREMENTAL, JobKind.BOOTSTRAP)),
-        committed_at=newest_input_commit(),
+        began_at=_newest_run_value("started_at", kind__in=_MAKING_KINDS),
+        ended_at=_newest_run_value("ended_at", kind__in=_MAKING_KINDS),
     )
+    told = [copy for copy in copies if copy.dataset.pipeline.on_commit]
+    committed_at = newest_input_commits(told) if told else {}
     for copy in copies:
         is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
         last = max(filter(None, (copy.loaded_at, copy.followed_at)), default=None) if is_loaded else copy.failed_at
         due_at = now if last is None or last > now else last + copy.dataset.feed.every
-        is_told = is_loaded and copy.dataset.pipeline.on_commit and copy.committed_at is not None
-        # Once for each commit: a run that failed or was refused is not begun again and again.
-        if is_told and (copy.began_at is None or copy.committed_at > copy.began_at):
+        # Once for each commit: a run that failed, was refused or cancelled is not begun again and again.
+        since = copy.began_at or copy.ended_at
+        if is_loaded and copy.pk in committed_at and (since is None or committed_at[copy.pk] > since):
             due_at = now
         yield copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, due_at
 

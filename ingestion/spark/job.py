@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -42,6 +43,11 @@ class DeadlinePassed(JobError):
 
 class UnbalancedCounts(JobError):
     """Rows are not accounted for; nothing was written."""
+
+
+def refused_folder(table_uri: str) -> str:
+    folder, _, name = table_uri.rstrip("/").rpartition("/")
+    return f"{folder}/.lakehub/refused/{name}"
 
 
 @dataclass
@@ -206,9 +212,11 @@ class Job:
 
     @property
     def refused_uri(self) -> str:
-        """Where rows are kept that were made for the table and did not pass an audit."""
-        folder, _, name = self.table.uri.rstrip("/").rpartition("/")
-        return f"{folder}/.lakehub/refused/{name}"
+        """Where rows are kept that were made for the table and did not pass an audit: the newest of each kind of job, and of each set of partitions."""
+        of_what = (
+            sha256("\0".join(sorted(self.spec.partitions)).encode()).hexdigest()[:16] if self.spec.partitions else "all"
+        )
+        return f"{refused_folder(self.table.uri)}/{self.spec.kind}-{of_what}"
 
     @property
     def ends_at(self) -> datetime:

@@ -62,8 +62,10 @@ def _measure(audited: AuditedRows, measures: tuple[Measure, ...]) -> dict[str | 
     answers = _ask(audited, Scan(_NOWHERE, measures, part))
     if audited.partition_column is None:
         return {None: answers}
-    of_partitions = [each for each in answers.values() if isinstance(each, Mapping)]
-    names = {name for each in of_partitions for name in each} | {*(audited.partitions or ())}
+    sizes = answers[ROWS]
+    if not isinstance(sizes, Mapping):  # what cannot be counted passes nothing
+        return {None: answers}
+    names = {*sizes, *(audited.partitions or ())} or {None}
     return {name: {measure: _of_partition(measure, answers[measure], name) for measure in measures} for name in names}
 
 

@@ -15,6 +15,8 @@ from ingestion.spark.contract.report import JobReport
 from ingestion.spark.etl import few_rows
 from ingestion.spark.loading.small_batches import MAX_ROWS
 from ingestion.spark.tables.timeline import Timeline
+from quality.audits import judging
+from quality.engines.scans.scan import Limits
 from tests.spark.pipeline_lake import NOTHING, PipelineLake
 from tests.spark.test_pipelines import DAYS, TABLES, WIDE
 
@@ -130,3 +132,35 @@ def test_a_table_without_partitions_and_an_audit_that_cannot_be_judged(spark: Sp
     audits = refused(lake.run("bootstrap"))
     assert (audits["flights"]["observed"], audits["flights"]["threshold"]) == ("20", "< 20")
     assert "not a number" in audits["names"]["cause"]
+
+
+def test_rows_that_are_all_made_anew_are_judged_with_the_days_that_they_empty(lake: PipelineLake) -> None:
+    """Also where nothing is left at all."""
+    assert lake.run("bootstrap").error is None
+    lake.remove("flights", [(n, "2013-01-01", "", "", 0) for n in range(0, 40, 4)])
+    report = lake.run("bootstrap", replace=True)
+    assert {name: audit["partitions"] for name, audit in refused(report).items()} == {"a day has flights": ("2013-01-01",)}  # fmt: skip
+    for day in (2, 3, 4):
+        lake.remove("flights", [(n, f"2013-01-0{day}", "", "", 0) for n in range(day - 1, 40, 4)])
+    audits = refused(lake.run("bootstrap", replace=True))
+    assert {*audits["a day has flights"]["partitions"]} == {f"2013-01-0{day}" for day in (1, 2, 3, 4)}
+    assert lake.stored("wide").count() == 40
+
+
+def test_what_cannot_be_counted_passes_nothing(lake: PipelineLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as more partitions than are told apart: each measure fails, and so does each audit."""
+    monkeypatch.setattr(judging, "_LIMITS", Limits(max_rows=1))
+    audits = refused(lake.run("bootstrap"))
+    assert {*audits} == {*AUDITS}
+    assert "more than 1 groups" in audits["a day has flights"]["cause"]
+
+
+def test_the_rest_of_the_job_is_in_the_group_of_the_job(lake: PipelineLake) -> None:
+    """By which it is cancelled at its deadline."""
+    context = lake.spark.sparkContext
+    context.setJobGroup("the-job", "whole")
+    try:
+        assert lake.run("bootstrap").error is None
+        assert context.getLocalProperty("spark.jobGroup.id") == "the-job"
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # takes it away

@@ -15,11 +15,12 @@ from ingestion.domain.pipelines.reading import FILES, inputs_of
 from ingestion.models import JobRun, JobState, Pipeline, RefusedBatch
 from ingestion.pipelines.registering import LINEAGE_SOURCE
 from ingestion.runs.job_runs import with_details
+from ingestion.runs.modelled_tables.decisions import is_decided
 from ingestion.runs.modelled_tables.progress import MAKING_KINDS, MAX_PENDING, CopyProgress, InputProgress, progress_of
 from ingestion.spark.contract.report import REFUSED
 from lakehub.catalog.models import Dataset, LineageEdge
 
-MAX_RUNS = 20
+MAX_RUNS, MAX_REFUSED = 20, 20
 MAX_CHAINED, MAX_LEVELS = 50, 4
 """Datasets that are shown behind the target, and how far behind."""
 _MAX_PHASES = 3
@@ -57,6 +58,14 @@ class CopyRow:
     lag: timedelta | None
     failure: str
     next_look: datetime | None
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """`is_decided`: a run is about to do it."""
+
+    batch: RefusedBatch
+    is_decided: bool
 
 
 @dataclass(frozen=True)
@@ -167,14 +176,17 @@ def _cost(inputs: Mapping[str, Mapping[str, int]], phases: Mapping[str, float]) 
     return "; ".join(filter(None, (read, took)))
 
 
-def refused_batches(dataset: Dataset, *, with_rows: bool) -> list[RefusedBatch]:
+def refused_batches(dataset: Dataset, *, with_rows: bool) -> list[RefusedRow]:
     """Of each copy those that are not over, whose audits have some of the rows that are the reason. One query."""
     batches = RefusedBatch.objects.filter(copy__dataset=dataset, copy__removed_at=None, ended_at=None)
-    shown = list(batches.select_related("copy__data_center").order_by("copy__data_center__name", "kind"))
+    ordered = batches.select_related("copy__data_center", "decision_run").order_by(
+        "copy__data_center__name", "kind", "pk"
+    )
+    shown = list(ordered[:MAX_REFUSED])
     for batch in shown if with_rows else ():
         for audit, sample in zip(batch.audits, batch.samples, strict=True):
             audit |= sample
-    return shown
+    return [RefusedRow(batch, is_decided(batch)) for batch in shown]
 
 
 def ignored_inputs(registered: Pipeline) -> list[PipelineInput]:

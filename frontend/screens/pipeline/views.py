@@ -10,6 +10,7 @@ from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.pipeline import queries
 from frontend.ui.form_actions import perform_action
 from frontend.ui.live import render_live
+from frontend.ui.whole_numbers import parse_whole_number
 from ingestion.models import Pipeline, RefusedBatch
 from ingestion.runs.modelled_tables.decisions import drop, publish
 from lakehub import wiring
@@ -59,12 +60,13 @@ def decide(request: HttpRequest, name: str, number: int) -> HttpResponse:
             raise NotFound(f"Dataset `{name}` has no refused batch {number}.")
         decision, reason = request.POST.get("decision", ""), request.POST.get("reason", "")
         by, now = actor.get_username(), wiring.clock.now()
+        seen = parse_whole_number(request.POST.get("run", "")) or 0
         if decision == "publish":
-            run = publish(batch, reason=reason, actor=by, now=now)
+            run = publish(batch, seen=seen, reason=reason, actor=by, now=now)
             return f"Run {run.pk} commits what the inputs hold, without audits."
         if decision != "drop":
             raise Refused("Choose what to do: publish or drop.")
-        skipping = drop(batch, reason=reason, actor=by, now=now)
+        skipping = drop(batch, seen=seen, reason=reason, actor=by, now=now)
         return "It is dropped." if skipping is None else f"Run {skipping.pk} goes past the changes."
 
     return perform_action(request, "override", dataset, use_case, then=reverse("dataset-pipeline", args=[name]))

@@ -121,7 +121,7 @@ class QueryShape:
     def _unknown_in(self, node: exp.Expr, made: Collection[str]) -> Iterator[tuple[exp.Column, str]]:
         """`made`: columns of the SELECT, which a name without a table may stand for."""
         for column in node.find_all(exp.Column):
-            place = self.by_alias.get(column.table.lower())
+            place = self.by_alias.get(column.table.lower()) if not column.args.get("db") else None
             # What has a point before it and is no table's is a part of a value.
             reached = (place,) if place else () if column.table else self.places
             known = [name for each in reached for name in self.columns.get(each.input) or ("",)]

@@ -16,6 +16,7 @@ from ingestion.domain.schema import Schema
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.suggest import did_you_mean
 
+_PARTITION_TYPES = ("string", "int", "long", "date")
 FILES = (TABLE_FILE, PIPELINE_FILE, TRANSFORM_FILE)
 
 
@@ -60,6 +61,13 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
                 0,
                 f"`record_key` names `{name}`, a {target.types[name]}: a key has texts, whole numbers or dates. Cast it in the SELECT.",
             )
+    partition = facts.get("partition")
+    if partition and partition in target and target.types[partition] not in _PARTITION_TYPES:
+        yield Problem(
+            PIPELINE_FILE,
+            0,
+            f"`partition` names `{partition}`, a {target.types[partition]}: the names of partitions are texts, whole numbers or dates. Cast it in the SELECT.",
+        )
     if facts.get("grain", "none") != Grain.NONE and not facts.get("partition"):
         yield Problem(
             PIPELINE_FILE,

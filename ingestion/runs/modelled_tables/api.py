@@ -57,7 +57,9 @@ class ModelledTables(APIView):
         texts, user = body.validated_data["files"], request.user
         with _refused_by_file():
             if request.query_params.get("check") == "1":
-                return Response(PlanSerializer(plan_of(check_pipeline(texts))).data)
+                checked = check_pipeline(texts)
+                require(user, "onboard", checked.team)
+                return Response(PlanSerializer(plan_of(checked)).data)
             done = register(
                 texts, actor=user.get_username(), may=partial(require, user, "onboard"), now=wiring.clock.now()
             )
@@ -115,8 +117,8 @@ class RefusedBatchDecision(APIView):
         if batch is None:
             raise NotFound(f"Dataset `{name}` has no refused batch {number}.")
         decide = {"publish": publish, "drop": drop}[body.validated_data["decision"]]
-        reason, actor = body.validated_data["reason"], request.user.get_username()
-        decide(batch, reason=reason, actor=actor, now=wiring.clock.now())
+        seen, reason = body.validated_data["run"], body.validated_data["reason"]
+        decide(batch, seen=seen, reason=reason, actor=request.user.get_username(), now=wiring.clock.now())
         batch.refresh_from_db()
         may_see_rows = can(request.user, "see rows", dataset.team)
         return Response(RefusedBatchSerializer(batch, context={"may_see_rows": may_see_rows}).data)

@@ -18,7 +18,9 @@ CLEARED_BELOW = 0.5
 def judge_lags(*, now: datetime) -> int:
     """Of all copies that pipelines make. How many are behind."""
     live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
-    made = live.filter(dataset__feed__kind=FeedKind.PIPELINE).select_related("dataset__feed", "data_center")
+    made = live.filter(dataset__feed__kind=FeedKind.PIPELINE, replica=None).select_related(
+        "dataset__feed", "data_center"
+    )
     open_now = Finding.objects.filter(kind=findings.PIPELINE_BEHIND, cleared_at=None)
     raised = set(open_now.values_list("copy", flat=True))
     return sum(_judge(each, is_raised=each.copy.pk in raised, now=now) for each in progress_of([*made], now=now))

@@ -70,7 +70,7 @@ class RefusedBatchSerializer(serializers.ModelSerializer[RefusedBatch]):
         model = RefusedBatch
         fields = (
             "id", "data_center", "kind", "run", "audits", "samples", "kept_at", "position", "refused_at",
-            "outcome", "decided_by", "reason", "ended_at",
+            "outcome", "decided_by", "reason", "decision_run", "ended_at",
         )  # fmt: skip
 
     @extend_schema_field(RowsSerializer(many=True))
@@ -84,6 +84,7 @@ class DecisionSerializer(serializers.Serializer[Any]):
         ["publish", "drop"],
         help_text="`publish`: commit what the inputs hold now, without audits. `drop`: go past the changes, and leave the table as it is.",
     )
+    run = serializers.IntegerField(help_text="The refused run, as it was shown: another one is refused with 409.")
     reason = serializers.CharField(allow_blank=True, max_length=MAX_REASON_LENGTH)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
-from ingestion.models import JobKind, JobRun, Replica
+from ingestion.models import JobKind, JobRun, ReaderPosition, Replica
+from ingestion.pipelines.positions import reader_name as pipeline_reader
 from ingestion.runs import job_runs
 from ingestion.runs.copy_lag import has_table
 from ingestion.runs.leases import hold_off
+from ingestion.runs.requests.replicas import reader_name
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -27,6 +30,7 @@ def replicate(copy: DatasetCopy, source: DatasetCopy, *, mib_per_s: int | None, 
         _check_circle(copy, source)
         _check_idle(copy)
         facts = {"source": source, "mib_per_s": mib_per_s, "asked_by": actor, "asked_at": now}
+        _forget_as_reader(copy)
         replica, _ = Replica.objects.update_or_create(copy=copy, defaults=facts)
         audit_log.record(
             actor, "replicate", f"copy:{copy}", now=now, source=source.data_center.name, mib_per_s=mib_per_s
@@ -44,11 +48,19 @@ def end_replication(copy: DatasetCopy, *, actor: str, now: datetime) -> JobRun |
         if not Replica.objects.filter(copy=copy).exists():
             raise NotFound(f"{copy} is not replicated.")
         _check_idle(copy)
+        _forget_as_reader(copy)
         Replica.objects.filter(copy=copy).delete()
         audit_log.record(actor, "end-replication", f"copy:{copy}", now=now)
         if not has_table(copy):
             return None
         return job_runs.request_run(copy, JobKind.BOOTSTRAP, {"replace": True}, asked_by=actor, now=now)
+
+
+def _forget_as_reader(copy: DatasetCopy) -> None:
+    """Nobody keeps files for it any more: its former source, and inputs of the pipeline that makes it where it is not replicated."""
+    of_source = Q(copy__dataset=copy.dataset_id, name=reader_name(copy))
+    of_inputs = Q(copy__data_center=copy.data_center_id, name=pipeline_reader(copy.dataset))
+    ReaderPosition.objects.filter(of_source | of_inputs).delete()
 
 
 def _check(copy: DatasetCopy, source: DatasetCopy) -> None:

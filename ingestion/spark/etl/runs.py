@@ -60,8 +60,18 @@ def _commit_alone(job: Job, batch: StagedBatch, plan: CommitPlan) -> RowCounts |
 
 def _commit_audited(job: Job, batch: StagedBatch, plan: CommitPlan) -> RowCounts | None:
     if is_audited(job):
-        audit(job, batch, staged_rows(job, batch).select(*plan.evolution.target.names), None, plan.position)
+        rows = staged_rows(job, batch).select(*plan.evolution.target.names)
+        audit(job, batch, rows, _partitions_held(job, plan), plan.position)
     return commit_once(job, batch, plan)
+
+
+def _partitions_held(job: Job, plan: CommitPlan) -> list[str] | None:
+    """Those that the table has before all of its rows are replaced: one that gets none is judged as well."""
+    column = job.table.partition_column
+    if column is None or plan.operation != "insert_overwrite_table":
+        return None
+    held = hudi.read_table(job.spark, job.table).select(F.col(column).cast("string").alias("name"))
+    return [row["name"] for row in held.where("name IS NOT NULL").distinct().collect()]
 
 
 def follow(job: Job) -> JobReport:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pyarrow import fs
 
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
-from ingestion.spark.job import Job
+from ingestion.spark.job import Job, refused_folder
 from ingestion.spark.loading.staging import remove_rows
+from ingestion.spark.replication.replicating import BUILDING
+from ingestion.spark.replication.table_folder import TableFolder
 from ingestion.spark.tables.hudi import remove_table
 from ingestion.spark.tables.timeline import Timeline, open_storage
 
@@ -20,9 +22,10 @@ def run(job: Job) -> JobReport:
         for beside in job.table.uris_beside:
             if Timeline(beside).exists:
                 _rename_and_remove(beside)
-        remove_rows(job.refused_uri)
+        remove_rows(refused_folder(job.table.uri))
         if job.raw_folder is not None:
             job.raw_folder.remove()
+        remove_table(TableFolder(job.table.uri).beside(BUILDING).uri)
         if job.table.global_index is not None:
             _drop_index(job)
     return JobReport(run_id=job.spec.run_id, status=SUCCEEDED) if there else job.nothing_to_do_report()

@@ -35,6 +35,8 @@ from ingestion.spark.tables.timeline import Timeline, read_avro_record, write_st
 _SCHEMAS = ".hoodie/.schema/"
 """Of a table whose columns were altered in place."""
 _MAX_LOOKS = 5
+BUILDING = "replica"
+"""The folder beside the lake's tables in which a replica is made anew."""
 
 
 class SourceMoves(RuntimeError):
@@ -209,7 +211,7 @@ class Replication:
     def _resync(self, seen: TimelineNames, why: str) -> None:
         """The whole table is made beside the replica, and takes its place by being renamed: readers see the one, for a moment none, and then the other."""
         building = self._building
-        if building.size(BUILT_OF) is None or building.read(BUILT_OF).decode() != self.source.uri:
+        if not self._is_of_source(building):
             building.remove()
             write_whole(building, BUILT_OF, self.source.uri.encode())
         is_replica = self.target.exists and read_state(self.target) is not None
@@ -250,11 +252,16 @@ class Replication:
 
     @property
     def _building(self) -> TableFolder:
-        return self.target.beside("replica")
+        return self.target.beside(BUILDING)
+
+    def _is_of_source(self, building: TableFolder) -> bool:
+        return building.size(BUILT_OF) is not None and building.read(BUILT_OF).decode() == self.source.uri
 
     def _finish_swap(self) -> None:
         """Puts a table in place that is whole, and removes what it replaced. Also what a run that was killed here had begun."""
         replaced = self.target.beside("dropped")
+        if self._building.size(STATE) is not None and not self._is_of_source(self._building):
+            self._building.remove()  # left by a replication of another source, or of long ago
         if self._building.size(STATE) is not None:
             if self.target.is_there:
                 replaced.remove()

@@ -18,6 +18,10 @@ TIMELINE, PROPERTIES = ".hoodie/timeline", ".hoodie/hoodie.properties"
 PARTITION_MARK = ".hoodie_partition_metadata"
 
 
+class UnfitPath(ValueError):
+    """A file outside of the table's folder is named."""
+
+
 @dataclass(frozen=True)
 class TableFolder:
     """Paths are within the table."""
@@ -40,7 +44,7 @@ class TableFolder:
         from pyarrow import fs
 
         filesystem, root = self._storage
-        info = filesystem.get_file_info(f"{root}/{path}")
+        info = filesystem.get_file_info(f"{root}/{_within(path)}")
         size: int | None = info.size
         return size if info.type == fs.FileType.File else None
 
@@ -66,21 +70,21 @@ class TableFolder:
     def open(self, path: str) -> Iterator[NativeFile]:
         """Raises FileNotFoundError."""
         filesystem, root = self._storage
-        with filesystem.open_input_stream(f"{root}/{path}", compression=None) as file:
+        with filesystem.open_input_stream(f"{root}/{_within(path)}", compression=None) as file:
             yield file
 
     @contextmanager
     def create(self, path: str) -> Iterator[NativeFile]:
         """Its folder is made as well."""
         filesystem, root = self._storage
-        filesystem.create_dir(f"{root}/{path}".rpartition("/")[0], recursive=True)
-        with filesystem.open_output_stream(f"{root}/{path}", compression=None) as file:
+        filesystem.create_dir(f"{root}/{_within(path)}".rpartition("/")[0], recursive=True)
+        with filesystem.open_output_stream(f"{root}/{_within(path)}", compression=None) as file:
             yield file
 
     def move(self, path: str, to: str) -> None:
         """In the place of what is there."""
         filesystem, root = self._storage
-        source, target = f"{root}/{path}", f"{root}/{to}"
+        source, target = f"{root}/{_within(path)}", f"{root}/{_within(to)}"
         filesystem.create_dir(target.rpartition("/")[0], recursive=True)
         try:
             filesystem.move(source, target)
@@ -93,11 +97,11 @@ class TableFolder:
 
     def delete(self, path: str) -> None:
         filesystem, root = self._storage
-        filesystem.delete_file(f"{root}/{path}")
+        filesystem.delete_file(f"{root}/{_within(path)}")
 
     def make_folder(self, path: str) -> None:
         filesystem, root = self._storage
-        filesystem.create_dir(f"{root}/{path}", recursive=True)
+        filesystem.create_dir(f"{root}/{_within(path)}", recursive=True)
 
     def remove(self) -> None:
         """All of it."""
@@ -121,3 +125,12 @@ class TableFolder:
 
         filesystem, root = self._storage
         return bool(filesystem.get_file_info(root).type != fs.FileType.NotFound)
+
+
+def _within(path: str) -> str:
+    """A timeline of another data center names files: none of them leads out of the table's folder. Raises UnfitPath."""
+    if not path or any(part in ("", ".", "..") for part in path.split("/")) or "\\" in path:
+        raise UnfitPath(
+            f"The path {path!r} is none of a file within a table: it leads out of its folder. Nothing was copied there. Look who has written the commits of the source."
+        )
+    return path

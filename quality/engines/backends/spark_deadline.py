@@ -31,6 +31,7 @@ KILL_AFTER = timedelta(seconds=20)
 """A JVM has so long after the deadline to stop."""
 _EXIT_TIMEOUT_S = 10
 _POLL_S = 0.2
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 log = logging.getLogger(__name__)
 
 
@@ -40,7 +41,7 @@ def job_deadline(spark: SparkSession, limits: Limits, what: str = "scan") -> Ite
 
     Raises CannotRead where the JVM has ended, by us or by itself.
     """
-    group = uuid4().hex
+    group, before = uuid4().hex, _group_of_thread(spark)
     watch = _JvmWatch(spark, group)
     spark.sparkContext.setJobGroup(group, f"lakehub {what}", interruptOnCancel=True)
 
@@ -48,6 +49,7 @@ def job_deadline(spark: SparkSession, limits: Limits, what: str = "scan") -> Ite
         watch.was_late.set()
         spark.sparkContext.cancelJobGroup(group)
 
+    # Whoever has a group of its own for this thread, such as a job of ingestion, goes on with it.
     try:
         # Each by a thread of its own: to cancel is to ask the JVM, which may not answer.
         with deadline(limits.timeout, cancel), deadline(limits.timeout + KILL_AFTER, watch.kill):
@@ -64,6 +66,14 @@ def job_deadline(spark: SparkSession, limits: Limits, what: str = "scan") -> Ite
                 f"Spark ended during the {what}, as a rule for want of memory: ask for less, or raise LAKEHUB_SPARK_MEMORY"
             ) from failed
         raise
+    finally:
+        with suppress(Py4JError, OSError):
+            for name, value in before.items():
+                spark.sparkContext.setLocalProperty(name, value)
+
+
+def _group_of_thread(spark: SparkSession) -> dict[str, Any]:
+    return {name: spark.sparkContext.getLocalProperty(name) for name in _GROUP_PROPERTIES}
 
 
 class _JvmWatch:

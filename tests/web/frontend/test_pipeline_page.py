@@ -212,11 +212,14 @@ def test_a_decision_is_made_on_the_page(client: Client, table: DatasetCopy) -> N
     given.with_table(table)
     client.force_login(member)
     address = f"{PAGE}/refused/{batch.pk}"
-    assert "Choose what to do" in client.post(address, {"reason": "A storm"}, follow=True).content.decode()
-    assert "Say why" in client.post(address, {"decision": "drop"}, follow=True).content.decode()
-    answer = client.post(address, {"decision": "drop", "reason": "A storm"}, follow=True)
+    assert (
+        "Choose what to do"
+        in client.post(address, {"run": batch.run_id, "reason": "A storm"}, follow=True).content.decode()
+    )
+    assert "Say why" in client.post(address, {"run": batch.run_id, "decision": "drop"}, follow=True).content.decode()
+    answer = client.post(address, {"run": batch.run_id, "decision": "drop", "reason": "A storm"}, follow=True)
     assert "goes past the changes" in answer.content.decode()
-    assert "member has decided: A storm" in shown(client)
+    assert "member has decided: A storm. Run" in shown(client)
     assert JobRun.objects.get(state=JobState.QUEUED).params == {"skip_to": {"flights": "1"}}
     client.force_login(given.user("stranger"))
     assert client.post(address, {"decision": "drop", "reason": "Again"}).status_code == 403

@@ -19,7 +19,7 @@ from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import Role, Team
-from lakehub.catalog.models import Dataset, FeedKind
+from lakehub.catalog.models import Dataset, FeedKind, LineageEdge
 from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import MINUTE, NOW
@@ -299,11 +299,40 @@ def test_it_runs_when_an_input_has_a_commit(inputs: dict[str, Dataset]) -> None:
     given.commit(flights, NOW - 6 * MINUTE)
     given.commit(given.copy_of(inputs["flights"], "dc2"), NOW - MINUTE)
     given.commit(flights, NOW - MINUTE, operation="cluster")
+    given.commit(flights, NOW - 2 * MINUTE, inserts=0, updates=0)
     assert not feed_schedule.request_due_runs(now=NOW), "in another data center, or no row is another"
     assert feed_schedule.next_request_at(now=NOW) == NOW + 11 * MINUTE
     given.commit(flights, NOW - 3 * MINUTE)
     (run,) = feed_schedule.request_due_runs(now=NOW)
     JobRun.objects.filter(pk=run.pk).update(state=JobState.FAILED, started_at=NOW, ended_at=NOW)
     assert not feed_schedule.request_due_runs(now=NOW + MINUTE), "not again for the same commit"
+    JobRun.objects.filter(pk=run.pk).update(state=JobState.CANCELLED, started_at=None, ended_at=NOW)
+    assert not feed_schedule.request_due_runs(now=NOW + MINUTE), "nor where a person did not want it"
     given.commit(given.copy_of(inputs["airlines"]), NOW + MINUTE)
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 2 * MINUTE)] == ["incremental"]
+
+
+def test_commits_of_an_input_whose_changes_are_ignored_start_no_run(inputs: dict[str, Dataset]) -> None:
+    ignored = PIPELINE.replace("30m", "commit").replace(
+        "airlines: airlines", "airlines: {dataset: airlines, changes: ignored}"
+    )
+    copy = given.with_table(given.copy_of(register(**{"pipeline.yaml": ignored})))
+    given.run(copy, JobKind.BOOTSTRAP, started_at=NOW - 5 * MINUTE, ended_at=NOW - 4 * MINUTE)
+    given.commit(given.copy_of(inputs["airlines"]), NOW - MINUTE)
+    assert not feed_schedule.request_due_runs(now=NOW)
+    LineageEdge.objects.filter(upstream=inputs["flights"]).update(source="openlineage")
+    given.commit(given.copy_of(inputs["flights"]), NOW - MINUTE)
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW)] == ["incremental"], (
+        "whoever has told of the edge"
+    )
+
+
+def test_other_facts_can_be_changed_where_a_source_has_lost_a_column(inputs: dict[str, Dataset]) -> None:
+    register()
+    inputs["flights"].columns = [column for column in inputs["flights"].columns if column["name"] != "delay"]
+    inputs["flights"].save()
+    assert not register_pipeline(
+        {**TEXTS, "pipeline.yaml": PIPELINE.replace("tier: 2", "tier: 1")}, actor="ana", now=NOW
+    ).remakes_rows
+    (problem,) = problems(**{"transform.sql": TRANSFORM.replace("sum(", "max(")})
+    assert "`flights` has no column `delay`" in problem

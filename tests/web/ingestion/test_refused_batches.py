@@ -11,8 +11,9 @@ from django.test import Client
 from ingestion.lake.findings import AUDIT_REFUSED, JOB_FAILING
 from ingestion.models import Finding, JobKind, JobRun, JobState, RefusedBatch
 from ingestion.runs import job_runs, run_worker
+from ingestion.runs.failed_runs import retry_run
 from ingestion.runs.modelled_tables.decisions import drop, publish
-from ingestion.spark.contract.report import REFUSED, SUCCEEDED, JobReport
+from ingestion.spark.contract.report import NOTHING_TO_DO, REFUSED, SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -120,9 +121,13 @@ def test_a_person_decides_with_a_reason_and_a_run_does_it(
     play(copy, refusing("2013-01-01"))
     batch = RefusedBatch.objects.get()
     with pytest.raises(Refused, match="Say why"):
-        decide(batch, reason=" ", actor="ana", now=NOW)
+        decide(batch, seen=batch.run_id, reason=" ", actor="ana", now=NOW)
     assert not JobRun.objects.filter(state=JobState.QUEUED).exists()
-    run = decide(batch, reason="A storm", actor="ana", now=NOW)
+    with pytest.raises(Conflict, match=f"Run {batch.run_id} was refused since"):
+        decide(batch, seen=batch.run_id - 1, reason="A storm", actor="ana", now=NOW)
+    run = decide(batch, seen=batch.run_id, reason="A storm", actor="ana", now=NOW)
+    with pytest.raises(Conflict, match=f"ana has decided, and run {run.pk} does it"):
+        decide(batch, seen=batch.run_id, reason="Me too", actor="bob", now=NOW)
     assert (run.params, run.asked_by) == (params, "ana")
     specs: list[JobSpec] = []
     ended = play(copy, lambda spec: specs.append(spec) or passing(spec))  # type: ignore[func-returns-value]
@@ -136,7 +141,7 @@ def test_a_person_decides_with_a_reason_and_a_run_does_it(
     assert (batch.outcome, batch.decided_by, batch.reason, open_findings(copy)) == (outcome, "ana", "A storm", [])
     assert AuditEntry.objects.filter(actor="ana", detail__reason="A storm").exists()
     with pytest.raises(Conflict, match="is over"):
-        decide(batch, reason="Again", actor="ana", now=NOW)
+        decide(batch, seen=batch.run_id, reason="Again", actor="ana", now=NOW)
 
 
 @pytest.mark.parametrize("params", [{"unaudited": True}, {"skip_to": POSITION}])
@@ -152,7 +157,7 @@ def test_the_api_shows_samples_to_the_team_and_takes_its_decisions(client: Clien
     client.force_login(given.user("stranger"))
     (shown,) = client.get(address).json()["results"]
     assert (shown["audits"][0]["partitions"], shown["samples"]) == (["2013-01-01"], [])
-    body = {"decision": "drop", "reason": "A storm"}
+    body = {"decision": "drop", "reason": "A storm", "run": batch.run_id}
     assert client.post(f"{address}/{batch.pk}/decision", body, "application/json").status_code == 403
     ines = given.user("ines")
     given.member(ines, copy.dataset.team, Role.ON_CALL)
@@ -163,3 +168,35 @@ def test_the_api_shows_samples_to_the_team_and_takes_its_decisions(client: Clien
     answer = client.post(f"{address}/{batch.pk}/decision", body, "application/json")
     assert (answer.status_code, answer.json()["decided_by"]) == (200, "ines")
     assert client.post(f"{address}/{batch.pk + 1}/decision", body, "application/json").status_code == 404
+
+
+def test_a_backfill_says_something_of_its_own_partitions_only(copy: DatasetCopy) -> None:
+    def backfill(day: str, answer: Callable[[JobSpec], JobReport]) -> None:
+        job_runs.request_run(copy, "backfill", {"partitions": [day]}, asked_by="ana", now=NOW)
+        play(copy, answer)
+
+    backfill("2013-01-01", refusing("2013-01-01"))
+    backfill("2013-01-02", refusing("2013-01-02"))
+    assert [start for start, _ in open_findings(copy)] == ["2013-01-01", "2013-01-02"]
+    backfill("2013-01-02", passing)
+    assert [start for start, _ in open_findings(copy)] == ["2013-01-01"]
+    play(copy, passing)
+    assert [start for start, _ in open_findings(copy)] == ["2013-01-01"], "what follows changes has not made it anew"
+    job_runs.request_run(copy, "bootstrap", asked_by="ana", now=NOW)
+    play(copy, lambda spec: JobReport(spec.run_id, NOTHING_TO_DO))
+    assert open_findings(copy), "nothing was made"
+    job_runs.request_run(copy, "bootstrap", {"replace": True}, asked_by="ana", now=NOW)
+    play(copy, passing)
+    assert not open_findings(copy)
+
+
+def test_a_decision_whose_run_failed_is_decided_again_and_not_tried_again(copy: DatasetCopy) -> None:
+    play(copy, refusing("2013-01-01"))
+    batch = RefusedBatch.objects.get()
+    run = publish(batch, seen=batch.run_id, reason="A storm", actor="ana", now=NOW)
+    JobRun.objects.filter(pk=run.pk).update(state=JobState.FAILED, ended_at=NOW)
+    with pytest.raises(Refused, match="decide again"):
+        retry_run(JobRun.objects.get(pk=run.pk), actor="ines", now=NOW)
+    again = drop(batch, seen=batch.run_id, reason="It goes on", actor="bob", now=NOW)
+    assert again is not None
+    assert again.params == {"skip_to": POSITION}

@@ -161,3 +161,10 @@ def test_audits_are_read_by_name_with_their_lines() -> None:
 def test_audits_that_are_none_are_refused(audits: str, why: str) -> None:
     (problem,) = problems(pipeline=PIPELINE + audits)
     assert problem.startswith(why)
+
+
+def test_a_partition_is_named_by_texts_whole_numbers_or_dates() -> None:
+    (problem,) = problems(
+        table=TABLE.replace("day STRING", "day TIMESTAMP"), pipeline=PIPELINE.replace("[day, airline]", "[airline]")
+    )
+    assert problem.startswith("pipeline.yaml: `partition` names `day`, a timestamp")

@@ -70,7 +70,7 @@ def test_a_column_that_no_input_has_is_named(old: str, new: str, problem: str) -
     assert [str(each) for each in bad.value.problems] == [problem]
 
 
-@pytest.mark.parametrize("sum_", ["sum(delay)", "sum(f.delay) + max(at.delay)"])
+@pytest.mark.parametrize("sum_", ["sum(delay)", "sum(f.delay) + max(at.delay)", "max(f.a.delay)"])
 def test_aliases_and_parts_of_values_are_no_unknown_columns(sum_: str) -> None:
     transform = TRANSFORM.replace("sum(f.delay)", sum_).replace(
         "GROUP BY f.day, a.name", "GROUP BY f.day, a.name HAVING flights > 1"

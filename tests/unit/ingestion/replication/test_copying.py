@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from ingestion.domain.pace import Pace
+from ingestion.domain.replication.plan import ReplicaState
 from ingestion.spark.replication.copying import Bandwidth, ChecksumMismatch, Copier
-from ingestion.spark.replication.table_folder import TableFolder
+from ingestion.spark.replication.replicating import BUILDING, Replication
+from ingestion.spark.replication.state import BUILT_OF, write_state, write_whole
+from ingestion.spark.replication.table_folder import TableFolder, UnfitPath
 
 MIB = 2**20
 
@@ -73,3 +76,25 @@ def test_it_reads_so_many_bytes_in_a_second(folders: tuple[TableFolder, TableFol
     Copier(*folders, bandwidth).copy("p/f.parquet")
     assert time[0] == pytest.approx(10.0)
     assert len(asked) >= 10
+
+
+@pytest.mark.parametrize("path", ["../other/x.parquet", "p/../../other/x.parquet", "/etc/passwd", "p//f.parquet", "./p", "", "p/..", "p\\..\\..\\x"])  # fmt: skip
+def test_a_path_that_leads_out_of_the_table_is_refused(folders: tuple[TableFolder, TableFolder], path: str) -> None:
+    """Whoever writes the timeline of one data center could write any table of another."""
+    source, target = folders
+    with pytest.raises(UnfitPath, match="leads out of its folder"):
+        Copier(source, target, Bandwidth()).copy(path)
+    with pytest.raises(UnfitPath):
+        target.delete(path)
+
+
+def test_what_another_replication_has_left_takes_no_place(folders: tuple[TableFolder, TableFolder]) -> None:
+    """A run of long ago was killed before it swapped; the copy was fed since."""
+    source, target = folders
+    Copier(source, target, Bandwidth()).copy("p/f.parquet")
+    left = target.beside(BUILDING)
+    write_whole(left, BUILT_OF, b"file:///lake/dc9/other")
+    write_state(left, ReplicaState("file:///lake/dc9/other", ""))
+    Replication(source, target, Bandwidth(), 0.0)._finish_swap()
+    assert [*target.sizes()] == ["p/f.parquet"]
+    assert not left.is_there
