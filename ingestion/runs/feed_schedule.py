@@ -78,8 +78,8 @@ def _planned_pipeline_requests(now: datetime) -> Iterator[tuple[DatasetCopy, Job
         began_at=_newest_run_value("started_at", kind__in=_MAKING_KINDS),
         ended_at=_newest_run_value("ended_at", kind__in=_MAKING_KINDS),
     )
-    told = [copy for copy in copies if copy.dataset.pipeline.on_commit]
-    committed_at = newest_input_commits(told) if told else {}
+    watching = [copy for copy in copies if copy.dataset.pipeline.on_commit]
+    committed_at = newest_input_commits(watching) if watching else {}
     for copy in copies:
         is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
         last = max(filter(None, (copy.loaded_at, copy.followed_at)), default=None) if is_loaded else copy.failed_at

@@ -1,4 +1,4 @@
-"""`python -m tests.soak.replica.run SOURCE_URI TARGET_URI MIB_PER_S`: one run of a replication, to be killed. 0: as fast as it can."""
+"""`python -m tests.soak.replica.run file:///lake/dc1/planes file:///lake/dc2/planes 0.05`: one run of a replication at so many MiB in a second, to be killed. 0: as fast as it can."""
 
 from __future__ import annotations
 
