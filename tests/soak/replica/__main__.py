@@ -30,9 +30,9 @@ from tests.spark.pipeline_lake import PipelineLake, Row
 
 _TABLE = "planes"
 _DAYS = ("2013-01-01",)
-_LONGEST_S = 4.0
+_LONGEST_S = 3.0
 """Before a run is killed. To begin takes it one, and the changes of a round some at `_MIB_PER_S`."""
-_MIB_PER_S = 0.05
+_MIB_PER_S = 0.02
 _MOST_ROUNDS = 5
 """For each kill: a run may have ended before it was to be killed."""
 _Content = tuple[Row, ...]
