@@ -30,10 +30,11 @@ from tests.spark.pipeline_lake import PipelineLake, Row
 
 _TABLE = "planes"
 _DAYS = ("2013-01-01",)
-_LONGEST_S = 3.0
-"""Before a run is killed. To begin takes it one, and the changes of a round some at `_MIB_PER_S`."""
-_MIB_PER_S = 0.02
-_MOST_ROUNDS = 5
+_LONGEST_S = 2.5
+"""Before a run is killed. To begin takes it one."""
+_MIB_PER_S = (0.02, 0.1, 1.0)
+"""Slow runs are killed while they copy data, quick ones while they publish commits or clean up."""
+_MOST_ROUNDS = 10
 """For each kill: a run may have ended before it was to be killed."""
 _Content = tuple[Row, ...]
 
@@ -61,8 +62,9 @@ class Replica:
         for _ in range(self.random.randint(1, 3)):
             self.changes.change_planes()
             self.states.add(self._content(self.source))
+        rate = self.random.choice(_MIB_PER_S)
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.soak.replica.run", self.source, self.target, str(_MIB_PER_S)]
+            [sys.executable, "-m", "tests.soak.replica.run", self.source, self.target, str(rate)]
         )
         waited = self.random.uniform(0.5, _LONGEST_S)
         Event().wait(waited)
