@@ -22,7 +22,7 @@ from ingestion.runs.index_choice import changing
 from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
 from ingestion.runs.requests.index_jobs import check_repairs
-from ingestion.runs.requests.params import DECIDED, check_params
+from ingestion.runs.requests.params import check_params, refuse_decided
 from ingestion.runs.requests.replicas import check_replica
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
@@ -43,10 +43,6 @@ ACTIVE = (*PENDING, JobState.RUNNING)
 _NEEDS_POSITION = (
     "To set the position of a copy, say where to and why: on the page Positions of the dataset, "
     "by `POST /api/v1/datasets/{name}/positions`, or by `manage.py positions {name}`."
-)
-_NEEDS_DECISION = (
-    "Only the decision over a refused batch of `{name}` gives this: on its page Pipeline, "
-    "or by `POST /api/v1/datasets/{name}/refused-batches/{number}/decision`."
 )
 MAX_WAITING_REQUESTS = 20
 """Of one copy, that people asked for: they run one after the other, and other copies wait behind them."""
@@ -93,8 +89,8 @@ def request_run(
         raise Refused(_NEEDS_ROWS.format(name=copy.dataset.name))
     if kind == JobKind.SET_POSITION and not is_checked:
         raise Refused(_NEEDS_POSITION.format(name=copy.dataset.name))
-    if not is_checked and (decided := [name for name in DECIDED if name in (params or {})]):
-        raise Refused.for_fields({decided[0]: _NEEDS_DECISION.format(name=copy.dataset.name, number="{number}")})
+    if not is_checked:
+        refuse_decided(copy.dataset.name, params or {})
     _check_request(copy, kind, params or {})
     if kind in _ONCE_IN_THE_QUEUE and JobRun.objects.filter(copy=copy, kind=kind, state__in=PENDING).exists():
         raise Conflict(f"A {kind} of {copy} waits already; nothing was changed.")

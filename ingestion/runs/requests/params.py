@@ -27,6 +27,10 @@ PARAMS_BY_KIND = {
 }
 DECIDED = ("unaudited", "skip_to")
 """What only the decision over a refused batch of a pipeline gives (`ingestion.runs.modelled_tables.decisions`)."""
+_NEEDS_DECISION = (
+    "Only the decision over a refused batch of `{name}` gives this: on its page Pipeline, "
+    "or by `POST /api/v1/datasets/{name}/refused-batches/{{number}}/decision`."
+)
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
 
@@ -35,6 +39,12 @@ def check_params(kind: str, params: Mapping[str, Any]) -> None:
     """Raises Refused, by parameter, for what this kind of job does not know and for a value of another form."""
     problems = dict(_problems(JobKind(kind), params))
     if problems:
+        raise Refused.for_fields(problems)
+
+
+def refuse_decided(dataset: str, params: Mapping[str, Any]) -> None:
+    """Raises Refused where somebody asks for what only a decision gives."""
+    if problems := {name: _NEEDS_DECISION.format(name=dataset) for name in DECIDED if name in params}:
         raise Refused.for_fields(problems)
 
 

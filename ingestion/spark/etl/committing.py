@@ -76,12 +76,9 @@ def _judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, keys: DataFr
     stored = index.stored_rows(job.spark, table, BatchKeys(keys, key_rows, _partitions_of(keys, table), table))
     stored = stored.join(keys, list(table.record_key), "left_semi")
     types = {name: parse_type(type_) for name, type_ in target.types.items()}
-    there = [
-        F.col(f"`{name}`").cast(type_).alias(name) if name in stored.columns else F.lit(None).cast(type_).alias(name)
-        for name, type_ in target.types.items()
-    ]
     held = stored.select(
-        *(F.col(name).alias(f"_held_{name}") for name in META_COLUMNS), F.struct(*there).alias("_held")
+        *(F.col(name).alias(f"_held_{name}") for name in META_COLUMNS),
+        F.struct(*_in_columns_of(target, stored)).alias("_held"),
     )
     made = staged_rows(job, batch).select(F.struct(*target.names).alias("_made"))
     same_key = [F.col("_made")[name] == F.col("_held")[name] for name in table.record_key]
@@ -110,6 +107,14 @@ def _partitions_of(keys: DataFrame, table: TableSpec) -> set[str] | None:
         return None
     rows = keys.select(column).distinct().limit(staging.MAX_PARTITIONS + 1).collect()
     return {str(row[0]) for row in rows} if len(rows) <= staging.MAX_PARTITIONS else None
+
+
+def _in_columns_of(target: Schema, stored: DataFrame) -> list[Column]:
+    """What the table has in the columns of `target`; those that it lacks are null."""
+    return [
+        (F.col(f"`{name}`") if name in stored.columns else F.lit(None)).cast(type_).alias(name)
+        for name, type_ in target.types.items()
+    ]
 
 
 def _content(row: Column, types: Mapping[str, ColumnType]) -> Column:
@@ -166,11 +171,7 @@ def _rows_after(
     """What the table will hold of the partitions `touched`, or all of it."""
     types = target.types
     stored = hudi.read_table(job.spark, job.table)
-    there = [
-        F.col(f"`{name}`").cast(type_).alias(name) if name in stored.columns else F.lit(None).cast(type_).alias(name)
-        for name, type_ in types.items()
-    ]
-    kept, made = stored.select(*there), staged_rows(job, batch).select(*types)
+    kept, made = stored.select(*_in_columns_of(target, stored)), staged_rows(job, batch).select(*types)
     if touched is not None and job.table.partition_column is not None:
         column = job.table.partition_column
         kept, made = (rows.where(F.col(column).isin(*touched)) for rows in (kept, made))
