@@ -184,11 +184,12 @@ TABLE = (
     Line(
         "POST",
         "api/v1/modelled-tables",
-        OWNERS_OF_ANY_TEAM,
+        OWNERS,
         "catalog:write",
         {"files": PIPELINE},
         ALONE,
         asks="check=1",
+        team_in_body=True,
     ),
     Line("GET", "api/v1/datasets/<str:name>/replicas", READERS, "catalog:read"),
     Line(

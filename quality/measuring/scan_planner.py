@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 
 from django.conf import settings
 
+from lakehub.kernel.partitions import Grain, is_later_of_two_hours, parse_partition_name
 from quality.cross_source.run import run_cross_source
 from quality.domain.language.measures import Answer, Measure, answer_without_rows
 from quality.domain.language.name_resolution import MAX_GROUPS
@@ -117,12 +118,8 @@ def _by_part(requests: Sequence[MeasureRequest], by: str) -> Iterator[tuple[Part
         parts[request.part].append(request)
     singles: dict[EachPartition, list[OnePartition]] = defaultdict(list)
     for part, sharing in parts.items():
-        if (
-            isinstance(part, OnePartition)
-            and not part.also
-            and not by
-            and any(_is_groupable(request.measure) for request in sharing)
-        ):
+        if not by and _has_a_group(part) and any(_is_groupable(request.measure) for request in sharing):
+            assert isinstance(part, OnePartition)
             singles[EachPartition(part.column, part.form)].append(part)
     for each, single_parts in singles.items():
         if len(single_parts) >= MIN_PARTITIONS_FOR_GROUPED_SCAN:
@@ -131,6 +128,17 @@ def _by_part(requests: Sequence[MeasureRequest], by: str) -> Iterator[tuple[Part
                 parts[part] = [request for request in parts[part] if not _is_groupable(request.measure)]
                 parts[each] += shared
     yield from ((part, sharing) for part, sharing in parts.items() if sharing)
+
+
+def _has_a_group(part: Part) -> bool:
+    """Whether a scan that groups by partition has all of its rows under its name. Where columns say a local time without its
+    offset, two hours have the same rows when clocks go back: such a scan has them under the first."""
+    if not isinstance(part, OnePartition) or part.also:
+        return False
+    form = part.form
+    if form is None or form.grain is not Grain.HOUR:
+        return True
+    return not is_later_of_two_hours(parse_partition_name(part.value, form.grain, form.zone), form.zone)
 
 
 def _is_groupable(measure: Measure) -> bool:

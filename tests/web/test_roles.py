@@ -24,7 +24,7 @@ from tests.role_table_lines import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, RE
 
 GARBAGE = b'{"expression": "((((", "sql": "SELECT'
 """What nobody can parse: whoever may not is told so all the same."""
-NAMES = ("team", "dataset", "consumer", "connection")
+NAMES = ("team", "dataset", "consumer", "connection", "files")
 """What the body says of whose right it takes."""
 BY_ASKING = ("accounts_browsersession", "accounts_token", "accounts_signintries", "incidents_gatequestion")
 """Tables that are written by asking at all."""
@@ -171,7 +171,8 @@ def _bodies_of_others(line: Line, world: World) -> tuple[Any, ...]:
         return (GARBAGE,)
     whole = filled(line.body, world)
     team_fields = {name: whole[name] for name in NAMES if name in whole}
-    padded = {name: f" {value} " for name, value in team_fields.items()} if line.address.startswith("api/") else {}
+    is_api = line.address.startswith("api/")
+    padded = {name: f" {value} " for name, value in team_fields.items() if is_api and isinstance(value, str)}
     return ({**dict.fromkeys(whole, "(((("), **team_fields}, {**whole, **padded})
 
 
