@@ -179,11 +179,12 @@ class RawSpec:
 @dataclass(frozen=True)
 class PipelineInputSpec:
     """A table that a pipeline reads, by the `name` that its queries call it. `affected_keys`: the query for what its changes reach, over the views
-    of `ingestion.domain.pipelines.view_names`; empty: its changes are not followed."""
+    of `ingestion.domain.pipelines.view_names`; empty: its changes are not followed. `affected_partitions`: the same for partitions; empty: rows are replaced by key."""
 
     name: str
     uri: str
     affected_keys: str = ""
+    affected_partitions: str = ""
 
 
 @dataclass(frozen=True)
