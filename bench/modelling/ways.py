@@ -1,4 +1,4 @@
-"""Three ways to bring a modelled table up to date: all rows anew, those of the last days, or what the changes reach."""
+"""Four ways to bring a modelled table up to date: all rows anew, those of the last days, or what the changes reach, by rows and by partitions."""
 
 from __future__ import annotations
 

@@ -34,6 +34,17 @@ def affected_partitions(shape: QueryShape, pipeline: PipelineDefinition, changed
     return affected_keys(shape, [pipeline.partition], changed)
 
 
+def partition_source(shape: QueryShape, pipeline: PipelineDefinition, changed: str) -> str:
+    """The column of the input `changed` whose values name the partitions of the target as they are; empty: they come from elsewhere, or are computed."""
+    if pipeline.operation != INSERT_OVERWRITE:
+        return ""
+    value = shape.with_aliases(shape.value_of(pipeline.partition))
+    places = [place for place in shape.places if place.input == changed.lower()]
+    if not isinstance(value, exp.Column) or value.args.get("db"):
+        return ""
+    return value.name if [value.table] == [place.alias for place in places] else ""
+
+
 def check_followed(shape: QueryShape, keys: Sequence[str]) -> None:
     """Raises NotFollowed where what a change reaches cannot be said."""
     for key in keys:

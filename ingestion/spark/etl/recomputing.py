@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -13,15 +13,12 @@ from pyspark.sql import functions as F
 
 from ingestion.domain.column_types import parse_type
 from ingestion.domain.schema import Schema
-from ingestion.spark.etl.input_changes import ChangedFiles
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading.committing import staged_rows
 from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, StagedBatch
 from ingestion.spark.tables.spark_columns import comparable
 
-MAX_OVERWRITTEN = 1_000
-"""Partitions that are made anew as a whole by one run."""
 _MAX_VALUES = 1_000
 """Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
 _RANK, _ALIKE = "_lakehub_rank", "_lakehub_alike"
@@ -29,36 +26,6 @@ _RANK, _ALIKE = "_lakehub_rank", "_lakehub_alike"
 
 def target_schema(job: Job) -> Schema:
     return Schema.of(job.pipeline_spec.columns)
-
-
-def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> DataFrame | None:
-    """The record keys, in the target's types, each once, that changes of the followed inputs reach. None: there is no change that is followed."""
-    types = target_schema(job).types
-    keys = [F.col(f"`{name}`").cast(types[name]).alias(name) for name in job.table.record_key]
-    frames = [
-        views.query(each.affected_keys).select(*keys)
-        for each in views.pipeline.inputs
-        if each.affected_keys and not changes[each.name].is_empty
-    ]
-    return reduce(DataFrame.union, frames).distinct() if frames else None
-
-
-def affected_partitions(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> list[Any] | None:
-    """The values of the partition column that changes of the followed inputs reach. None: they are too many to name, or rows are replaced by key. Raises JobError for a null."""
-    column = job.table.partition_column
-    queries = [
-        each.affected_partitions
-        for each in views.pipeline.inputs
-        if each.affected_partitions and not changes[each.name].is_empty
-    ]
-    if not queries or column is None:
-        return None
-    type_ = target_schema(job).types[column]
-    frames = [views.query(query).select(F.col(f"`{column}`").cast(type_).alias("value")) for query in queries]
-    rows = reduce(DataFrame.union, frames).distinct().limit(MAX_OVERWRITTEN + 1).collect()
-    if any(row["value"] is None for row in rows):
-        raise JobError(_null_keys(job, f"`{column}` is null in some"))
-    return [row["value"] for row in rows] if len(rows) <= MAX_OVERWRITTEN else None
 
 
 def rows_of_partitions(views: InputViews, values: Sequence[Any], job: Job) -> DataFrame:
@@ -145,11 +112,11 @@ def _count_keys(job: Job, staged: DataFrame) -> int:
     )
     assert sums is not None
     if counts := {name: sums[alias] for name, alias in nulls.items() if sums[alias]}:
-        raise JobError(_null_keys(job, ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())))
+        raise JobError(null_keys(job, ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())))
     return int(sums["_keys"])
 
 
-def _null_keys(job: Job, nulls: str) -> str:
+def null_keys(job: Job, nulls: str) -> str:
     return f"The SELECT of `{job.table.name}` makes rows without a key: {nulls}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
 
 

@@ -16,7 +16,7 @@ from ingestion.domain.pipelines.view_names import INPUTS
 from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import PipelineSpec
-from ingestion.spark.etl import recomputing
+from ingestion.spark.etl import reach, recomputing
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
@@ -129,11 +129,11 @@ def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[st
     position = {INPUTS: {name: each.upto for name, each in changes.items()}}
     with write_path.staging_folder(job) as uri:
         with job.phase("compute"):
-            partitions = recomputing.affected_partitions(views, changes, job)
+            partitions = reach.affected_partitions(views, changes, job)
         if partitions and can_overwrite(job, _evolution(job).target):
             return _overwrite(job, start, views, partitions, uri, position)
         with job.phase("compute"):
-            keys = recomputing.affected_keys(views, changes, job)
+            keys = reach.affected_keys(views, changes, job)
         return _replace_keys(job, start, views, keys, uri, position)
 
 
