@@ -14,6 +14,7 @@ from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.few_rows import columns_of_arrow, columns_of_few, place_few
+from ingestion.spark.etl.recomputing import KeyFacts
 from ingestion.spark.file_groups import direct_write
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.many_rows.committing import open_many_rows
@@ -51,12 +52,12 @@ _HELD_IN = "_lakehub_held_in"
 """The value of the partition column in the row that the table holds."""
 
 
-def replacing(keys: DataFrame, key_rows: int) -> Callable[[Job, staging.StagedBatch, CommitPlan], RowCounts | None]:
+def replacing(keys: DataFrame, facts: KeyFacts) -> Callable[[Job, staging.StagedBatch, CommitPlan], RowCounts | None]:
     """A `CommitAttempt`: the staged rows are all that the target is to hold of these `keys`."""
 
     def commit(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCounts | None:
         check_nobody_else_wrote(job, plan)
-        judged = _judged(job, batch, plan, keys, key_rows).persist()
+        judged = _judged(job, batch, plan, keys, facts).persist()
         try:
             return _commit_judged(job, batch, plan, judged, keys)
         finally:
@@ -73,11 +74,13 @@ def check_nobody_else_wrote(job: Job, plan: CommitPlan) -> None:
         raise ReadAgain(f"the commit {others[-1].instant} has written the target since the inputs were read")
 
 
-def _judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, keys: DataFrame, key_rows: int) -> DataFrame:
+def _judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, keys: DataFrame, facts: KeyFacts) -> DataFrame:
     """A row for each staged and each stored row of the keys: with where it is stored, and what becomes of it."""
     table, target = job.table, plan.evolution.target
     index: Index = INDEXES.get(table.index)()
-    stored = index.stored_rows(job.spark, table, BatchKeys(keys, key_rows, _partitions_of(keys, table), table))
+    stored = index.stored_rows(
+        job.spark, table, BatchKeys(keys, facts.total, _partitions_of(keys, facts, table), table)
+    )
     stored = stored.join(keys, list(table.record_key), "left_semi")
     types = {name: parse_type(type_) for name, type_ in target.types.items()}
     held = stored.select(
@@ -104,11 +107,13 @@ def _judged(job: Job, batch: staging.StagedBatch, plan: CommitPlan, keys: DataFr
     return frame.withColumn(_MOVES, moves)
 
 
-def _partitions_of(keys: DataFrame, table: TableSpec) -> set[str] | None:
+def _partitions_of(keys: DataFrame, facts: KeyFacts, table: TableSpec) -> set[str] | None:
     """Those that the keys name; None: they name none, or too many."""
     column = table.partition_column
     if column is None or column not in table.record_key:
         return None
+    if column in facts.values:
+        return {*map(str, facts.values[column])}
     rows = keys.select(column).distinct().limit(staging.MAX_PARTITIONS + 1).collect()
     return {str(row[0]) for row in rows} if len(rows) <= staging.MAX_PARTITIONS else None
 
@@ -130,7 +135,8 @@ def _commit_judged(
 ) -> RowCounts | None:
     with job.phase("judge"):
         sums = judged.agg(
-            F.count_if(F.col(_IS_SAME)).alias("same"), F.count("*").alias("rows"), F.count_if(F.col(_MOVES)).alias("moved")
+            F.count_if(F.col(_IS_SAME)).alias("same"), F.count("*").alias("rows"), F.count_if(F.col(_MOVES)).alias("moved"),
+            F.count_if(_arrives() & is_empty_key(job.table)).alias("empty"),
         ).first()  # fmt: skip
         assert sums is not None
         index: Index = INDEXES.get(job.table.index)()
@@ -150,7 +156,7 @@ def _commit_judged(
     changed = changed.drop(_HELD_IN)
     if counts.applied and _commit_few(job, batch, plan, changed, counts.applied, index, marks):
         return None
-    if counts.applied and _commit_many(job, batch, plan, changed, index, marks):
+    if counts.applied and not sums["empty"] and _commit_many(job, batch, plan, changed, index, marks):
         return None
     if not counts.applied:
         frame, options = hudi.empty_frame(job.spark, plan.evolution.target), dict[str, str]()
@@ -211,14 +217,12 @@ def _commit_few(
 def _commit_many(
     job: Job, batch: staging.StagedBatch, plan: CommitPlan, changed: DataFrame, index: Index, marks: Mapping[str, str]
 ) -> bool:
-    """False: only Hudi can write it."""
+    """False: only Hudi can write it, as it does where a part of a key is empty, for which it has a word."""
     target = plan.evolution.target
     columns = columns_of_arrow(job, target, index)
     if columns is None:
         return False
     with job.phase("judge"):
-        if not changed.where(_arrives() & is_empty_key(job.table)).isEmpty():
-            return False
         rows = open_many_rows(job.table, _rows_of_files(changed, job.table, target), target, columns)
     if rows is None:
         return False

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
@@ -32,24 +32,30 @@ def rows_of_partitions(views: InputViews, values: Sequence[Any], job: Job) -> Da
     return all_rows(views, job).where(F.col(str(job.table.partition_column)).isin(*values))
 
 
-def rows_of_keys(views: InputViews, keys: DataFrame, job: Job) -> DataFrame:
-    """`keys`: materialised, as it is read several times."""
-    with job.phase("compute"):
-        rows = _with_values_of(all_rows(views, job), keys)
+class KeyFacts(NamedTuple):
+    """How many keys there are, and of columns with few different values which these are."""
+
+    total: int
+    values: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, keys: DataFrame) -> KeyFacts:
+        """`keys`: materialised, as it is read several times."""
+        different = [F.approx_count_distinct(name).alias(name) for name in keys.columns]
+        sums = keys.agg(F.count("*").alias("_keys"), *different).first()
+        assert sums is not None
+        few = [name for name in keys.columns if sums[name] <= _MAX_VALUES // 2]
+        values = keys.agg(*(F.collect_set(name).alias(name) for name in few)).first() if few else None
+        return cls(sums["_keys"], {} if values is None else {name: values[name] for name in few})
+
+
+def rows_of_keys(views: InputViews, keys: DataFrame, facts: KeyFacts, job: Job) -> DataFrame:
+    """Only rows that can have one of the keys, said so that it reaches the scans of the inputs."""
+    rows = reduce(
+        lambda kept, name: kept.where(F.col(name).isin(*facts.values[name])), facts.values, all_rows(views, job)
+    )
     condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
     return rows.join(keys, condition, "left_semi")
-
-
-def _with_values_of(rows: DataFrame, keys: DataFrame) -> DataFrame:
-    """Only rows that can have one of the keys, said so that it reaches the scans of the inputs."""
-    lists = [F.collect_set(F.col(name)).alias(name) for name in keys.columns]
-    counts = keys.agg(*(F.approx_count_distinct(name).alias(name) for name in keys.columns)).first()
-    few = [name for name in keys.columns if counts is not None and counts[name] <= _MAX_VALUES // 2]
-    if not few:
-        return rows
-    values = keys.agg(*(each for each, name in zip(lists, keys.columns, strict=True) if name in few)).first()
-    assert values is not None
-    return reduce(lambda kept, name: kept.where(F.col(name).isin(*values[name])), few, rows)
 
 
 def all_rows(views: InputViews, job: Job) -> DataFrame:

@@ -200,12 +200,12 @@ def _replace_keys(
         keys.where(" AND ".join(f"`{name}` IS NOT NULL" for name in names)).write.parquet(f"{uri}/keys")
         schema = ", ".join(f"`{name}` {types[name]}" for name in names)
         keys, own = (session.read.schema(schema).parquet(f"{uri}/keys") for session in (views.session, job.spark))
-        count = keys.count()
-    batch = recomputing.stage(job, recomputing.rows_of_keys(views, keys, job), uri)
+        facts = recomputing.KeyFacts.of(keys)
+    batch = recomputing.stage(job, recomputing.rows_of_keys(views, keys, facts, job), uri)
     plan = CommitPlan("upsert", _evolution(job), True, position, position and start.checkpoint.position, start)
-    if count and not batch.rows:  # of rows that go, the write path sees none
+    if facts.total and not batch.rows:  # of rows that go, the write path sees none
         write_path.prepare_look_up(job)
-    return write_path.commit_batch(job, batch, plan, replacing(own, count))
+    return write_path.commit_batch(job, batch, plan, replacing(own, facts))
 
 
 def _evolution(job: Job) -> SchemaEvolution:
