@@ -13,16 +13,20 @@ from ingestion.domain.column_types import ColumnType, parse_type
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.etl.audits import audit, is_audited
-from ingestion.spark.etl.few_rows import columns_of_few, place_few
+from ingestion.spark.etl.few_rows import columns_of_arrow, columns_of_few, place_few
 from ingestion.spark.file_groups import direct_write
 from ingestion.spark.file_groups.batch_keys import BatchKeys
+from ingestion.spark.file_groups.many_rows.committing import open_many_rows
+from ingestion.spark.file_groups.many_rows.tasks import FILE_ID, PARTITION
 from ingestion.spark.file_groups.record_locations import (
     PREPPED,
     is_empty_key,
     partition_path,
     record_key,
+    stored_file_id,
     with_locations,
 )
+from ingestion.spark.file_groups.rewriting import KEY, REMOVED
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job
 from ingestion.spark.loading import staging
@@ -146,6 +150,8 @@ def _commit_judged(
     changed = changed.drop(_HELD_IN)
     if counts.applied and _commit_few(job, batch, plan, changed, counts.applied, index, marks):
         return None
+    if counts.applied and _commit_many(job, batch, plan, changed, index, marks):
+        return None
     if not counts.applied:
         frame, options = hudi.empty_frame(job.spark, plan.evolution.target), dict[str, str]()
     else:
@@ -200,6 +206,52 @@ def _commit_few(
     with job.phase("write"):
         direct_write.write_rows(job.spark, job.table, placed, columns, index.write_options(job.table), marks)
     return True
+
+
+def _commit_many(
+    job: Job, batch: staging.StagedBatch, plan: CommitPlan, changed: DataFrame, index: Index, marks: Mapping[str, str]
+) -> bool:
+    """False: only Hudi can write it."""
+    target = plan.evolution.target
+    columns = columns_of_arrow(job, target, index)
+    if columns is None:
+        return False
+    with job.phase("judge"):
+        if not changed.where(_arrives() & is_empty_key(job.table)).isEmpty():
+            return False
+        rows = open_many_rows(job.table, _rows_of_files(changed, job.table, target), target, columns)
+    if rows is None:
+        return False
+    check_judged_now(job, plan)
+    with job.phase("write"):
+        rows.write(index.write_options(job.table), marks, f"{batch.uri}/rewritten")
+    return True
+
+
+def _arrives() -> Column:
+    return F.col(_IS_NEW) | F.col(_MOVES)
+
+
+def _rows_of_files(changed: DataFrame, table: TableSpec, target: Schema) -> DataFrame:
+    """As those of ManyRows: one that moves is removed from where it is, and new where it goes."""
+    is_removed = F.col(_IS_GONE) | F.col(_MOVES)
+    stored = [
+        F.col("_hoodie_record_key").alias(KEY),
+        F.col("_hoodie_partition_path").alias(PARTITION),
+        stored_file_id().alias(FILE_ID),
+        is_removed.alias(REMOVED),
+    ]
+    new = [
+        record_key(table).alias(KEY),
+        partition_path(table).alias(PARTITION),
+        F.lit(None).cast("string").alias(FILE_ID),
+        F.lit(False).alias(REMOVED),
+    ]
+    parts = [
+        rows.select(*own, *target.names)
+        for rows, own in ((changed.where(~F.col(_IS_NEW)), stored), (changed.where(_arrives()), new))
+    ]
+    return parts[0].unionByName(parts[1])
 
 
 def _placed(rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:

@@ -30,7 +30,12 @@ _FLAGS = (KEY, PARTITION, FILE_ID)
 
 def columns_of_few(job: Job, target: Schema, index: Index, rows: int) -> str | None:
     """The table's columns as its newest commit has them; None: the commit is Spark's."""
-    if rows > MAX_ROWS or not has_certain_keys(job.table, target) or any(map(is_nested, target.types.values())):
+    return None if rows > MAX_ROWS else columns_of_arrow(job, target, index)
+
+
+def columns_of_arrow(job: Job, target: Schema, index: Index) -> str | None:
+    """The same of any number of rows. None: Arrow cannot write them as Hudi does."""
+    if not has_certain_keys(job.table, target) or any(map(is_nested, target.types.values())):
         return None
     return columns_to_write(job.spark, job.table, target) if index.is_up_to_date(job.table) else None
 

@@ -22,7 +22,15 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.file_groups.java_client import CLIENT, MAX_MERGES, java_list, java_map, open_client
-from ingestion.spark.file_groups.rewriting import FileRewrite, footer_to_rewrite, rewrite_file
+from ingestion.spark.file_groups.rewriting import (
+    AVRO_SCHEMA,
+    BLOOM_FILTER,
+    FILTER_TYPE,
+    FileRewrite,
+    footer_to_rewrite,
+    rewrite_file,
+    rows_by_key,
+)
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import avro_schema as avro
 from ingestion.spark.tables import growing_time
@@ -77,9 +85,6 @@ public class LakehubRecords {
     }
 }
 """
-
-_BLOOM_FILTER, _FILTER_TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"
-_SCHEMA = b"parquet.avro.schema"
 
 
 class RowsNotWritten(RuntimeError):
@@ -202,12 +207,12 @@ class _FileMerges:
             return None
         handle = self._client.rewrite(file)
         rows = [self._rows[int(place)] for place in file.rows().split(",")]
-        added = {row.key: row.row for row in rows if row.file_id is None and row.row is not None}
-        own = {_SCHEMA: handle.schema().encode()}
-        if added and _BLOOM_FILTER in footer:
-            known, type_ = (footer[name].decode() for name in (_BLOOM_FILTER, _FILTER_TYPE))
-            own[_BLOOM_FILTER] = handle.bloomFilter(known, type_).encode()
+        added = {row.key: row.row for row in rows if row.file_id is None}
+        own = {AVRO_SCHEMA: handle.schema().encode()}
+        if added and BLOOM_FILTER in footer:
+            known, type_ = (footer[name].decode() for name in (BLOOM_FILTER, FILTER_TYPE))
+            own[BLOOM_FILTER] = handle.bloomFilter(known, type_).encode()
         changed = {row.key: row.row for row in rows if row.file_id is not None}
         old, new = (f"{folder}/{name}" for name in (file.oldName(), handle.newName()))
-        what = FileRewrite(old, new, file.partition(), self._instant, number, self._columns, changed, added, own)
-        return handle, what
+        tables = (rows_by_key(each, self._columns) for each in (changed, added))
+        return handle, FileRewrite(old, new, file.partition(), self._instant, number, self._columns, *tables, own)

@@ -34,7 +34,9 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.apache.avro.file.DataFileStream;
 import org.apache.avro.generic.GenericData;
+import org.apache.avro.generic.GenericDatumReader;
 import org.apache.avro.generic.GenericRecord;
 import org.apache.hudi.client.common.HoodieJavaEngineContext;
 import org.apache.hudi.common.bloom.BloomFilter;
@@ -43,10 +45,14 @@ import org.apache.hudi.common.data.HoodieListData;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.engine.TaskContextSupplier;
 import org.apache.hudi.common.model.EmptyHoodieRecordPayload;
+import org.apache.hudi.common.model.HoodieAvroRecord;
 import org.apache.hudi.common.model.HoodieBaseFile;
+import org.apache.hudi.common.model.HoodieKey;
 import org.apache.hudi.common.model.HoodieRecord;
+import org.apache.hudi.common.model.HoodieRecordLocation;
 import org.apache.hudi.common.model.HoodieTableType;
 import org.apache.hudi.common.model.HoodieWriteStat;
+import org.apache.hudi.common.model.OverwriteWithLatestAvroPayload;
 import org.apache.hudi.common.model.WriteOperationType;
 import org.apache.hudi.common.table.HoodieTableConfig;
 import org.apache.hudi.common.table.cdc.HoodieCDCSupplementalLoggingMode;
@@ -58,6 +64,8 @@ import org.apache.hudi.io.HoodieAbstractMergeHandle;
 import org.apache.hudi.io.HoodieCDCLogger;
 import org.apache.hudi.io.HoodieMergeHandle;
 import org.apache.hudi.io.IOUtils;
+import org.apache.hudi.storage.HoodieStorage;
+import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.table.HoodieTable;
 import org.apache.hudi.table.action.commit.JavaUpsertPreppedCommitActionExecutor;
 
@@ -101,6 +109,16 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
 
     public Rewrite rewrite(PendingFile file) {
         return upsert.rewrite(file);
+    }
+
+    /** A commit whose files are all written by somebody else. */
+    public void begin(String instant) {
+        upsertPreppedRecords(new ArrayList(), instant);
+    }
+
+    /** `changes`: a file that is there when the rewrite has ended, and says what became of which key. */
+    public Rewrite rewrite(String partition, String fileId, String changes) {
+        return upsert.rewrite(partition, fileId, changes);
     }
 
     /** Of rewrites that have ended. */
@@ -195,7 +213,13 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         }
 
         Rewrite rewrite(PendingFile file) {
-            return new Rewrite(config, instantTime, table, file, taskContextSupplier);
+            return new Rewrite(config, instantTime, table, file.partition, file.fileId, file.file, file.records, taskContextSupplier);
+        }
+
+        Rewrite rewrite(String partition, String fileId, String changes) {
+            HoodieBaseFile file = HoodieAbstractMergeHandle.getLatestBaseFile(table, partition, fileId);
+            Iterable records = new ChangedKeys(table.getStorage(), changes, partition, fileId);
+            return new Rewrite(config, instantTime, table, partition, fileId, file, records, taskContextSupplier);
         }
     }
 
@@ -220,14 +244,78 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         }
     }
 
+    /** Records without their rows, as an Avro file has them: their keys, and whether they are new or removed. */
+    static class ChangedKeys implements Iterable {
+        private final HoodieStorage storage;
+        private final String path;
+        private final String partition;
+        private final String fileId;
+
+        ChangedKeys(HoodieStorage storage, String path, String partition, String fileId) {
+            this.storage = storage;
+            this.path = path;
+            this.partition = partition;
+            this.fileId = fileId;
+        }
+
+        public Iterator iterator() {
+            try {
+                return new ChangedKey(new DataFileStream(storage.open(new StoragePath(path)), new GenericDatumReader()), partition, fileId);
+            } catch (IOException e) {
+                throw new HoodieIOException("What becomes of the keys of " + fileId + " cannot be read from " + path, e);
+            }
+        }
+    }
+
+    /** Closed when all are read. */
+    static class ChangedKey implements Iterator {
+        private final DataFileStream file;
+        private final String partition;
+        private final String fileId;
+
+        ChangedKey(DataFileStream file, String partition, String fileId) {
+            this.file = file;
+            this.partition = partition;
+            this.fileId = fileId;
+        }
+
+        public boolean hasNext() {
+            boolean more = file.hasNext();
+            if (!more) {
+                try {
+                    file.close();
+                } catch (IOException e) {
+                    throw new HoodieIOException("What becomes of the keys of " + fileId + " cannot be read", e);
+                }
+            }
+            return more;
+        }
+
+        public Object next() {
+            GenericRecord row = (GenericRecord) file.next();
+            HoodieKey key = new HoodieKey(row.get("key").toString(), partition);
+            HoodieRecord record = Boolean.TRUE.equals(row.get("is_removed"))
+                ? new HoodieAvroRecord(key, new EmptyHoodieRecordPayload())
+                : new HoodieAvroRecord(key, new OverwriteWithLatestAvroPayload(Option.empty()));
+            if (!Boolean.TRUE.equals(row.get("is_new"))) {
+                record.setCurrentLocation(new HoodieRecordLocation("0", fileId));
+            }
+            return record;
+        }
+
+        public void remove() {
+            throw new UnsupportedOperationException();
+        }
+    }
+
     /** What Hudi has to know of a file that somebody else writes: its marker before, and its numbers and its log of changes after. */
     public static class Rewrite extends HoodieAbstractMergeHandle implements Callable {
-        private final List records;
+        private final Iterable records;
         private long written;
 
-        Rewrite(HoodieWriteConfig config, String instant, HoodieTable table, PendingFile file, TaskContextSupplier tasks) {
-            super(config, instant, table, file.partition, file.fileId, tasks, file.file, Option.empty(), false);
-            this.records = file.records;
+        Rewrite(HoodieWriteConfig config, String instant, HoodieTable table, String partition, String fileId, HoodieBaseFile file, Iterable records, TaskContextSupplier tasks) {
+            super(config, instant, table, partition, fileId, tasks, file, Option.empty(), false);
+            this.records = records;
             createMarkerFile(partitionPath, newFilePath.getName());
         }
 
@@ -242,11 +330,21 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         /** The keys of the file as a Bloom filter: those of the old one, and the new ones. */
         public String bloomFilter(String old, String type) {
             BloomFilter filter = BloomFilterFactory.fromString(old, type);
-            for (int place = 0; place < records.size(); place++) {
-                HoodieRecord record = (HoodieRecord) records.get(place);
+            Iterator each = records.iterator();
+            while (each.hasNext()) {
+                HoodieRecord record = (HoodieRecord) each.next();
                 if (record.getCurrentLocation() == null) {
                     filter.add(record.getRecordKey());
                 }
+            }
+            return filter.serializeToString();
+        }
+
+        /** A small filter that says "perhaps" of any key, whatever is added to the file. */
+        public String filterOfAnyKey(String old, String type) {
+            BloomFilter filter = BloomFilterFactory.fromString(old, type);
+            for (int number = 0; number < 10000; number++) {
+                filter.add(String.valueOf(number));
             }
             return filter.serializeToString();
         }
@@ -265,8 +363,9 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
                 long inserts = 0;
                 long updates = 0;
                 long deletes = 0;
-                for (int place = 0; place < records.size(); place++) {
-                    HoodieRecord record = (HoodieRecord) records.get(place);
+                Iterator each = records.iterator();
+                while (each.hasNext()) {
+                    HoodieRecord record = (HoodieRecord) each.next();
                     if (isDeleted(record)) {
                         deletes++;
                     } else {
@@ -307,8 +406,9 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
                 getWriterSchema(), createLogWriter(instantTime, HoodieCDCUtils.CDC_LOGFILE_SUFFIX, Option.empty()),
                 IOUtils.getMaxMemoryPerPartitionMerge(taskContextSupplier, config));
             GenericRecord some = new GenericData.Record(getWriterSchema().toAvroSchema());
-            for (int place = 0; place < records.size(); place++) {
-                HoodieRecord record = (HoodieRecord) records.get(place);
+            Iterator each = records.iterator();
+            while (each.hasNext()) {
+                HoodieRecord record = (HoodieRecord) each.next();
                 log.put(record.getRecordKey(), record.getCurrentLocation() == null ? null : some, isDeleted(record) ? Option.empty() : Option.of(some));
             }
             log.close();

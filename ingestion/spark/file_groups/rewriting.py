@@ -6,7 +6,7 @@ The file is as Hudi would leave it: the rows in their order and new ones behind 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +18,12 @@ from pyarrow import fs
 
 from ingestion.spark.tables.hudi import META_COLUMNS
 
-_INSTANT, _SEQUENCE, _KEY, _PARTITION, _FILE = META_COLUMNS
+_INSTANT, _SEQUENCE, KEY, _PARTITION, _FILE = META_COLUMNS
+REMOVED = "_lakehub_removed"
 _META = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 _LEAST_KEY, _GREATEST_KEY = b"hoodie_min_record_key", b"hoodie_max_record_key"
+BLOOM_FILTER, FILTER_TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"
+AVRO_SCHEMA = b"parquet.avro.schema"
 _OWN_FOOTER = (b"hoodie", b"org.apache.hudi")
 """Others describe the columns, as the one that wrote the old file had them."""
 _WIDENINGS = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
@@ -39,8 +42,8 @@ class RowsNotMet(RuntimeError):
 class FileRewrite:
     """What becomes of a file of `partition`, the `number`-th of the commit `instant`. `old` and `new` are paths in the file system.
 
-    `changed`: by key the row as it will be, None where it is removed. `added`: by key rows that the file does not have. Rows have all `columns`; dates are days
-    and timestamps microseconds since 1970. `footer`: in place of what the old file's says under the same names.
+    `changed`: tables of rows as they will be, with their KEY and whether they are REMOVED; each key once. `added`: rows that the file does not have, with their KEY.
+    Both have all `columns` besides. `footer`: in place of what the old file's says under the same names.
     """
 
     old: str
@@ -49,9 +52,20 @@ class FileRewrite:
     instant: str
     number: int
     columns: pa.Schema
-    changed: Mapping[str, Row | None]
-    added: Mapping[str, Row]
+    changed: pa.Table
+    added: pa.Table
     footer: Mapping[bytes, bytes] = field(default_factory=dict)
+
+
+def rows_by_key(rows: Mapping[str, Row | None], columns: pa.Schema) -> pa.Table:
+    """As a rewrite takes them: of each key a row with all `columns`, in which dates are days and timestamps microseconds since 1970; None: it is removed."""
+    values = [[None if row is None else row[name] for row in rows.values()] for name in columns.names]
+    arrays = [
+        pa.array([*rows], pa.string()),
+        pa.array([row is None for row in rows.values()], pa.bool_()),
+        *(pa.array(each, type_) for each, type_ in zip(values, columns.types, strict=True)),
+    ]
+    return pa.table(arrays, schema=pa.schema([(KEY, pa.string()), (REMOVED, pa.bool_()), *columns]))
 
 
 def footer_to_rewrite(filesystem: fs.FileSystem, path: str, columns: pa.Schema) -> dict[bytes, bytes] | None:
@@ -122,7 +136,7 @@ def _schema(stored: pa.Schema, rewrite: FileRewrite) -> pa.Schema:
 def _new_footer(stored: pa.Schema, rewrite: FileRewrite) -> dict[bytes, bytes]:
     footer = _footer(stored)
     known = [footer[name].decode() for name in (_LEAST_KEY, _GREATEST_KEY) if name in footer]
-    if keys := [*known, *rewrite.added]:
+    if keys := [*known, *rewrite.added[KEY].to_pylist()]:
         # Of keys that were removed they may stay: between them are all that there are.
         footer[_LEAST_KEY], footer[_GREATEST_KEY] = (end(keys, key=_order_of_java).encode() for end in (min, max))
     return {**footer, **rewrite.footer}
@@ -177,52 +191,58 @@ class _Rows:
     """Of one file, row group by row group: as they will be, how many were met of those that change, and how many are written."""
 
     def __init__(self, rewrite: FileRewrite) -> None:
-        self._rewrite, self._wanted = rewrite, pa.array(rewrite.changed, pa.string())
+        self._rewrite, self._wanted = rewrite, rewrite.changed[KEY].combine_chunks()
         self.written = self._met = self._numbered = 0
 
     def changed(self, group: pa.Table) -> pa.Table:
-        is_changed = pc.is_in(group[_KEY], self._wanted)
-        keys = group[_KEY].filter(is_changed).to_pylist()
-        self._met += len(keys)
-        rows = self._with_changes(group, keys, np.asarray(pc.indices_nonzero(is_changed))) if keys else group
+        places = pc.index_in(group[KEY], self._wanted).combine_chunks()
+        met = len(places) - places.null_count
+        self._met += met
+        rows = self._with_changes(group, places) if met else group
         self.written += rows.num_rows
         return self._of_new_file(rows)
 
     def last(self, group: pa.Table) -> pa.Table:
         """With the rows that are added."""
-        if not self._rewrite.added:
+        added = self._rewrite.added
+        if not added.num_rows:
             return group
-        self.written += len(self._rewrite.added)
-        return _joined(group, self._of_new_file(self._table(self._rewrite.added, group.schema)))
+        self.written += added.num_rows
+        return _joined(group, self._of_new_file(self._with_own_columns(added, group.schema)))
 
     def check_all_met(self) -> None:
-        if self._met != (expected := len(self._rewrite.changed)):
+        if self._met != (expected := self._rewrite.changed.num_rows):
             raise RowsNotMet(
                 f"{self._rewrite.old} holds {self._met} rows with {expected} keys that are to be changed in it. Nothing was committed. "
                 "Bootstrap the dataset with `replace`."
             )
 
-    def _with_changes(self, group: pa.Table, keys: Sequence[str], places: np.ndarray[Any, Any]) -> pa.Table:
-        rows = self._rewrite.changed
-        updated = {key: row for key in keys if (row := rows[key]) is not None}
-        is_updated = np.array([key in updated for key in keys])
+    def _with_changes(self, group: pa.Table, places: pa.Array) -> pa.Table:
+        """`places`: of each row of the group, in what changes; null: it stays as it is."""
+        at = np.asarray(pc.indices_nonzero(pc.is_valid(places)))
+        changes = self._rewrite.changed.take(places.drop_null())
+        is_removed = changes[REMOVED].to_numpy()
+        updated = changes.filter(pc.invert(changes[REMOVED]))
         order, is_kept = np.arange(group.num_rows), np.ones(group.num_rows, dtype=bool)
-        order[places[is_updated]] = group.num_rows + np.arange(len(updated))
-        is_kept[places[~is_updated]] = False
-        return _joined(group, self._table(updated, group.schema)).take(order[is_kept])
+        order[at[~is_removed]] = group.num_rows + np.arange(updated.num_rows)
+        is_kept[at[is_removed]] = False
+        return _joined(group, self._with_own_columns(updated, group.schema)).take(order[is_kept])
 
-    def _table(self, rows: Mapping[str, Row], schema: pa.Schema) -> pa.Table:
-        rewrite, first = self._rewrite, self._numbered
-        self._numbered += len(rows)
-        own: dict[str, list[Any]] = {
-            _INSTANT: [rewrite.instant] * len(rows),
-            _SEQUENCE: [f"{rewrite.instant}_{rewrite.number}_{number}" for number in range(first, self._numbered)],
-            _KEY: [*rows],
-            _PARTITION: [rewrite.partition] * len(rows),
-            _FILE: [None] * len(rows),
+    def _with_own_columns(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """With those of Hudi, as `schema` has them."""
+        rewrite, first, count = self._rewrite, self._numbered, rows.num_rows
+        self._numbered += count
+        numbers = pa.array(np.arange(first, self._numbered)).cast(pa.string())
+        begin = pa.scalar(f"{rewrite.instant}_{rewrite.number}_")
+        own = {
+            _INSTANT: pa.repeat(rewrite.instant, count),
+            _SEQUENCE: pc.binary_join_element_wise(begin, numbers, ""),
+            KEY: rows[KEY],
+            _PARTITION: pa.repeat(rewrite.partition, count),
+            _FILE: pa.nulls(count, pa.string()),
         }
-        values = [own[name] if name in own else [row[name] for row in rows.values()] for name in schema.names]
-        return pa.table([_array(each, type_) for each, type_ in zip(values, schema.types, strict=True)], schema=schema)
+        arrays = [_as_type(own[each.name] if each.name in own else rows[each.name], each.type) for each in schema]
+        return pa.table(arrays, schema=schema)
 
     def _of_new_file(self, rows: pa.Table) -> pa.Table:
         numbers = pa.array(np.zeros(rows.num_rows, np.int32))
@@ -230,8 +250,8 @@ class _Rows:
         return rows.set_column(rows.schema.get_field_index(_FILE), rows.schema.field(_FILE), name)
 
 
-def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    return pa.array(values, pa.string()).dictionary_encode() if type_ == _NUMBERED_TEXTS else pa.array(values, type_)
+def _as_type(values: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return values.dictionary_encode() if type_ == _NUMBERED_TEXTS else values.cast(type_)
 
 
 def _joined(above: pa.Table, below: pa.Table) -> pa.Table:

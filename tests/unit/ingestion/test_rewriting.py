@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from ingestion.spark.file_groups.rewriting import FileRewrite, RowsNotMet, footer_to_rewrite, rewrite_file
+from ingestion.spark.file_groups.rewriting import FileRewrite, RowsNotMet, footer_to_rewrite, rewrite_file, rows_by_key
 from tests.fuzz_seed import REPEAT, SEED
 
 LOCAL = fs.LocalFileSystem()
@@ -88,7 +88,9 @@ def write_file(path: Path, rows: Sequence[Row], *, group: int = 1000, columns: p
 def a_rewrite(folder: Path, **what: Any) -> FileRewrite:
     given: dict[str, Any] = {"changed": {}, "added": {}, **what}
     old, new = str(folder / "a_old.parquet"), str(folder / "a_new.parquet")
-    return FileRewrite(old, new, "day=a", NEW, 3, COLUMNS, **given)
+    columns = given.pop("columns", COLUMNS)
+    given |= {name: rows_by_key(given[name], columns) for name in ("changed", "added")}
+    return FileRewrite(old, new, "day=a", NEW, 3, columns, **given)
 
 
 def read(path: str) -> list[dict[str, Any]]:
@@ -199,7 +201,7 @@ def test_a_text_that_is_there_many_times_is_not_written_out(tmp_path: Path) -> N
     ids = pa.array([str(n) for n in range(many.num_rows)])
     many = many.set_column(2, META[2], ids).set_column(5, "id", ids)
     pq.write_table(many, tmp_path / "a_old.parquet", compression="zstd", row_group_size=10**6)
-    rewrite = replace(a_rewrite(tmp_path, changed={"7": {"id": "7", "city": "y"}}), columns=columns)
+    rewrite = a_rewrite(tmp_path, changed={"7": {"id": "7", "city": "y"}}, columns=columns)
     usual, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
     pa.set_memory_pool(pool)
     try:

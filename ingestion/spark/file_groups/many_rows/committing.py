@@ -1,0 +1,149 @@
+"""The commit: what goes to files that are there is written by tasks of ours, what goes to new ones by Hudi's writer of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingestion.domain.schema import Schema
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.file_groups.arrow_types import arrow_type
+from ingestion.spark.file_groups.direct_write import require_all_written
+from ingestion.spark.file_groups.java_client import java_list, java_map, open_client
+from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.file_groups.many_rows.stored_files import StoredFile, groups_for_new_rows, read_footers
+from ingestion.spark.file_groups.many_rows.tasks import FILE_ID, NEW, PARTITION, PlannedRewrite, TableRewrite
+from ingestion.spark.file_groups.rewriting import AVRO_SCHEMA, BLOOM_FILTER, KEY
+from ingestion.spark.session import jvm
+from ingestion.spark.tables import growing_time, hudi
+from ingestion.spark.tables.commit_failpoint import FAILPOINT
+from ingestion.spark.tables.failed_write import clean_up_failed_write
+from ingestion.spark.tables.timeline import Timeline, open_storage
+from lakehub.kernel import failpoint
+
+MAX_GROUPS = 5_000
+"""File groups of one commit: the driver has a plan of each."""
+MAX_INDEXED_ROWS = 500_000
+"""Of a table with an index of records, which has the places of all rows of a commit in memory."""
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class ManyRows:
+    """`rows`: KEY, PARTITION, FILE_ID (null: the row is new), REMOVED and the columns. `files`: to be written anew. `places`: by partition the group that takes its
+    new rows. `has_new_files`: others have none. `avro_schema`: of the table, as its newest commit has it."""
+
+    table: TableSpec
+    rows: DataFrame
+    columns: pa.Schema
+    avro_schema: str
+    files: Mapping[FileGroup, StoredFile]
+    places: Mapping[str, FileGroup]
+    has_new_files: bool
+
+    def write(self, options: Mapping[str, str], marks: Mapping[str, str], scratch: str) -> None:
+        """One commit. `options`: of the index; `marks` travel in the commit's metadata; `scratch`: the URI of a folder that others do not use. Raises RowsNotWritten."""
+        spark = self.rows.sparkSession
+        latest = growing_time.go_on_after_latest(spark, self.table.uri)
+        java: Any = jvm(spark)
+        client = open_client(spark, self.table, self.avro_schema, options)
+        try:
+            instant = client.startCommit()
+            client.begin(instant)
+            written = [*self._write_anew(client, instant, scratch)]
+            if self.has_new_files:
+                written += self._write_new_files(java, instant, options)
+            require_all_written(written, self.table)
+            failpoint.reach(FAILPOINT)
+            option = java.org.apache.hudi.common.util.Option.of(java_map(java, marks))
+            client.commit(instant, java_list(java, written), option)
+        except Exception:
+            client.close()
+            clean_up_failed_write(spark, Timeline(self.table.uri), after=latest)
+            raise
+        client.close()
+
+    def _write_anew(self, client: Any, instant: str, scratch: str) -> list[Any]:
+        """The statuses of the files."""
+        filesystem, path = open_storage(scratch)
+        filesystem.create_dir(path)
+        handles, plans = dict[int, Any](), dict[FileGroup, PlannedRewrite]()
+        for number, (group, stored) in enumerate(sorted(self.files.items(), key=lambda item: item[0])):
+            changes = f"{scratch}/{number}.avro"
+            handles[number] = handle = client.rewrite(*group, changes)
+            footer = {AVRO_SCHEMA: handle.schema().encode()}
+            if stored.bloom_filter and group in self.places.values():
+                footer[BLOOM_FILTER] = handle.filterOfAnyKey(*stored.bloom_filter).encode()
+            plans[group] = PlannedRewrite(number, stored.file.name, handle.newName(), changes, footer)
+        if not plans:
+            return []
+        rows = TableRewrite(self.table.uri, instant, self.columns, plans).write(self._placed().where(f"{FILE_ID} IS NOT NULL"))
+        for number, handle in handles.items():
+            handle.end(rows[number])
+        return [*client.statuses(java_list(jvm(self.rows.sparkSession), handles.values()))]
+
+    def _placed(self) -> DataFrame:
+        """With the groups of new rows; null: there is none yet."""
+        rows = self.rows.withColumn(NEW, F.col(FILE_ID).isNull())
+        if not self.places:
+            return rows
+        places = self.rows.sparkSession.createDataFrame([*self.places.values()], f"{PARTITION} string, _place string")
+        joined = rows.join(F.broadcast(places), PARTITION, "left")
+        return joined.withColumn(FILE_ID, F.coalesce(FILE_ID, "_place")).drop("_place")
+
+    def _write_new_files(self, java: Any, instant: str, options: Mapping[str, str]) -> list[Any]:
+        """A task for each partition. The statuses of the files."""
+        spark = self.rows.sparkSession
+        own = dict(
+            zip(
+                hudi.META_COLUMNS,
+                (F.lit(instant), _sequence(instant), F.col(KEY), F.col(PARTITION), F.lit("")),
+                strict=True,
+            )
+        )
+        fresh = self._placed().where(f"{FILE_ID} IS NULL")
+        rows = fresh.select(*(value.alias(name) for name, value in own.items()), *self.columns.names)
+        partition = hudi.META_COLUMNS[3]
+        rows = rows.repartition(partition).sortWithinPartitions(partition, hudi.META_COLUMNS[2])
+        hudi_java = java.org.apache.hudi
+        given = {**hudi.table_options(self.table, parallelism=1), **options}
+        config = hudi_java.config.HoodieWriteConfig.newBuilder().withPath(self.table.uri).forTable(self.table.name)
+        config = config.withSchema(self.avro_schema).withProps(java_map(java, given)).build()
+        context: Any = spark.sparkContext
+        engine = hudi_java.client.common.HoodieSparkEngineContext(context._jsc)
+        to = hudi_java.table.HoodieSparkTable.create(config, engine)
+        frame: Any = rows
+        helper = hudi_java.HoodieDatasetBulkInsertHelper
+        return [*helper.bulkInsert(frame._jdf, instant, to, config, True, True).collectAsList()]
+
+
+def open_many_rows(table: TableSpec, rows: DataFrame, target: Schema, avro_schema: str) -> ManyRows | None:
+    """`rows`: as those of ManyRows, of which each group has been written by nobody since. None: the commit is Hudi's."""
+    spark = rows.sparkSession
+    counts = rows.groupBy(PARTITION, FILE_ID).count().limit(MAX_GROUPS + 1).collect()
+    total = sum(row["count"] for row in counts)
+    if len(counts) > MAX_GROUPS or (total > MAX_INDEXED_ROWS and hudi.has_metadata_table(table.uri)):
+        return None
+    new_rows = Counter({row[PARTITION]: row["count"] for row in counts if row[FILE_ID] is None})
+    touched = {FileGroup(row[PARTITION], row[FILE_ID]) for row in counts if row[FILE_ID] is not None}
+    newest = newest_base_files(spark, table.uri, {row[PARTITION] for row in counts})
+    files = [file for file in newest if file.group in touched or file.group.partition in new_rows]
+    columns = pa.schema([(name, arrow_type(type_)) for name, type_ in target.types.items()])
+    stored = read_footers(table.uri, files, columns)
+    if stored is None or not touched <= stored.keys():
+        return None
+    places = groups_for_new_rows(new_rows, stored.values(), largest=table.max_file_mib * _MIB)
+    anew = {group: each for group, each in stored.items() if group in touched or group in places.values()}
+    return ManyRows(table, rows, columns, avro_schema, anew, places, bool(new_rows.keys() - places.keys()))
+
+
+def _sequence(instant: str) -> Any:
+    """Other numbers than those of files that are written anew, which begin with the number of a file."""
+    return F.concat(F.lit(f"{instant}_new_"), F.monotonically_increasing_id().cast("string"))

@@ -1,0 +1,125 @@
+"""Files written anew by Spark's tasks: a task gets the rows of its file groups one group after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.file_groups.rewriting import KEY, REMOVED, FileRewrite, rewrite_file
+from ingestion.spark.tables.timeline import open_storage
+
+PARTITION, FILE_ID, NEW = "_lakehub_partition", "_lakehub_file_id", "_lakehub_new_row"
+"""Of a row: the path of its partition, the group that it lies in or goes to, and whether the group gets it now."""
+_WRITTEN = "number int, rows long"
+_MAX_TASKS = 200
+_CHANGED_KEYS = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "ChangedKey",
+        "namespace": "lakehub",
+        "fields": [
+            {"name": "key", "type": "string"},
+            {"name": "is_new", "type": "boolean"},
+            {"name": "is_removed", "type": "boolean"},
+        ],
+    }
+)
+
+
+@dataclass(frozen=True)
+class PlannedRewrite:
+    """`old` and `new`: names in the folder of the partition. `changes`: the URI of the file in which the keys are told."""
+
+    number: int
+    old: str
+    new: str
+    changes: str
+    footer: Mapping[bytes, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableRewrite:
+    """What all tasks of a commit share. `columns`: of the table, without Hudi's own."""
+
+    uri: str
+    instant: str
+    columns: pa.Schema
+    plans: Mapping[FileGroup, PlannedRewrite]
+
+    def write(self, rows: DataFrame) -> dict[int, int]:
+        """How many rows each file has now, by its number. `rows`: of these groups; KEY, PARTITION, FILE_ID, NEW, REMOVED and the columns."""
+        tasks = max(1, min(len(self.plans), _MAX_TASKS))
+        by_group = rows.repartition(tasks, PARTITION, FILE_ID).sortWithinPartitions(PARTITION, FILE_ID)
+        return {row["number"]: row["rows"] for row in by_group.mapInArrow(_task(self), _WRITTEN).collect()}
+
+
+def _task(what: TableRewrite) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for group, rows in groups_of(batches):
+            planned = what.plans[group]
+            written = _rewrite(what, group, planned, rows)
+            yield pa.RecordBatch.from_pydict(
+                {"number": pa.array([planned.number], pa.int32()), "rows": pa.array([written], pa.int64())}
+            )
+
+    return run
+
+
+def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[FileGroup, pa.Table]]:
+    """Of rows that are sorted by PARTITION and FILE_ID."""
+    pending, current = list[pa.RecordBatch](), None
+    for batch in batches:
+        for piece in _pieces(batch):
+            group = FileGroup(piece[PARTITION][0].as_py(), piece[FILE_ID][0].as_py())
+            if current is not None and group != current:
+                yield current, pa.Table.from_batches(pending)
+                pending = []
+            current = group
+            pending.append(piece)
+    if current is not None:
+        yield current, pa.Table.from_batches(pending)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Each of one group."""
+    if not batch.num_rows:
+        return
+    differs = np.zeros(batch.num_rows - 1, dtype=bool)
+    for name in (PARTITION, FILE_ID):
+        column = batch[name]
+        differs |= pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+    for begin, end in pairwise([0, *(np.flatnonzero(differs) + 1), batch.num_rows]):
+        yield batch.slice(begin, end - begin)
+
+
+def _rewrite(what: TableRewrite, group: FileGroup, planned: PlannedRewrite, rows: pa.Table) -> int:
+    filesystem, root = open_storage(what.uri)
+    folder = "/".join(filter(None, (root, group.partition)))
+    columns = [KEY, REMOVED, *what.columns.names]
+    types = pa.schema([(KEY, pa.string()), (REMOVED, pa.bool_()), *what.columns])
+    changed, added = (rows.filter(each).select(columns).cast(types) for each in (pc.invert(rows[NEW]), rows[NEW]))
+    old, new = (f"{folder}/{name}" for name in (planned.old, planned.new))
+    written = rewrite_file(
+        filesystem,
+        FileRewrite(old, new, group.partition, what.instant, planned.number, what.columns, changed, added, planned.footer),
+    )
+    _tell_keys(planned.changes, rows)
+    return written
+
+
+def _tell_keys(uri: str, rows: pa.Table) -> None:
+    """For Hudi's log of changes and its index of records."""
+    keys = zip(*(rows[name].to_pylist() for name in (KEY, NEW, REMOVED)), strict=True)
+    filesystem, path = open_storage(uri)
+    with filesystem.open_output_stream(path) as file:
+        fastavro.writer(
+            file, _CHANGED_KEYS, ({"key": key, "is_new": new, "is_removed": removed} for key, new, removed in keys)
+        )
