@@ -86,5 +86,10 @@ class BackfillChunk(models.Model):
             models.Index(fields=["backfill", "number"], condition=Q(state="waiting"), name="chunk_waiting"),
         ]
 
+    @property
+    def last(self) -> str:
+        """The name of its last partition."""
+        return str(self.partitions[-1])
+
     def __str__(self) -> str:
         return f"chunk {self.number} of {self.backfill}"

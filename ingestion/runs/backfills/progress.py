@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -62,7 +63,16 @@ def _progress(backfill: Backfill, facts: Mapping[str, Mapping[str, object]]) -> 
 
 def failed_chunks(backfill: Backfill) -> list[BackfillChunk]:
     """Which to try again, in order; the first MAX_CHUNKS_SHOWN."""
-    return list(backfill.chunks.filter(state=ChunkState.FAILED).order_by("number")[:MAX_CHUNKS_SHOWN])
+    return failed_chunks_of([backfill]).get(backfill.pk, [])
+
+
+def failed_chunks_of(backfills: Iterable[Backfill]) -> dict[int, list[BackfillChunk]]:
+    """By backfill, in order; the first MAX_CHUNKS_SHOWN of all, those of the newest backfills first. One query."""
+    failed = BackfillChunk.objects.filter(backfill__in=[each.pk for each in backfills], state=ChunkState.FAILED)
+    chunks = defaultdict(list)
+    for chunk in failed.order_by("-backfill", "number")[:MAX_CHUNKS_SHOWN]:
+        chunks[chunk.backfill_id].append(chunk)
+    return dict(chunks)
 
 
 def running_chunk(backfill: Backfill) -> BackfillChunk | None:

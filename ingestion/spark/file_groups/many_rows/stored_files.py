@@ -30,7 +30,11 @@ class StoredFile:
     def has_room_for(self, rows: int, *, largest: int) -> bool:
         """In bytes. One that is half full gets none, as where Hudi chooses."""
         size = self.file.size
-        return all(len(text) <= _MAX_FILTER_LENGTH for text in self.bloom_filter) and size < largest // 2 and size * (1 + rows / max(1, self.rows)) <= largest
+        return (
+            all(len(text) <= _MAX_FILTER_LENGTH for text in self.bloom_filter)
+            and size < largest // 2
+            and size * (1 + rows / max(1, self.rows)) <= largest
+        )
 
 
 def read_footers(uri: str, files: Collection[BaseFile], columns: pa.Schema) -> dict[FileGroup, StoredFile] | None:

@@ -109,7 +109,9 @@ def _rewrite(what: TableRewrite, group: FileGroup, planned: PlannedRewrite, rows
     old, new = (f"{folder}/{name}" for name in (planned.old, planned.new))
     written = rewrite_file(
         filesystem,
-        FileRewrite(old, new, group.partition, what.instant, planned.number, what.columns, changed, added, planned.footer),
+        FileRewrite(
+            old, new, group.partition, what.instant, planned.number, what.columns, changed, added, planned.footer
+        ),
     )
     _tell_keys(planned.changes, rows)
     return written
