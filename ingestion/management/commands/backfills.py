@@ -14,7 +14,7 @@ from ingestion.domain.backfills.states import ACTIONS
 from ingestion.models import Backfill, ChunkState
 from ingestion.runs.backfills.progress import BackfillProgress, backfill_progress, failed_chunks
 from ingestion.runs.backfills.requests import PartitionChoice, change_backfill, find_backfill, request_backfill
-from ingestion.runs.backfills.serializers import BackfillDetailSerializer
+from ingestion.runs.backfills.serializers import ChunkedBackfillDetailSerializer
 from ingestion.runs.job_runs import find_copy
 from lakehub import wiring
 from lakehub.catalog.datasets.lookup import live_dataset
@@ -71,7 +71,7 @@ def _chosen(table: Dataset, number: int | None, action: str) -> list[Backfill]:
 
 
 def _as_json(progress: BackfillProgress) -> str:
-    return json.dumps(BackfillDetailSerializer(progress).data, default=str)
+    return json.dumps(ChunkedBackfillDetailSerializer(progress).data, default=str)
 
 
 def _lines(progress: BackfillProgress) -> list[str]:

@@ -17,9 +17,9 @@ from ingestion.runs.backfills.progress import backfill_progress
 from ingestion.runs.backfills.requests import PartitionChoice, change_backfill, find_backfill, request_backfill
 from ingestion.runs.backfills.serializers import (
     BackfillActionSerializer,
-    BackfillDetailSerializer,
-    BackfillRequestSerializer,
-    BackfillSerializer,
+    ChunkedBackfillDetailSerializer,
+    ChunkedBackfillRequestSerializer,
+    ChunkedBackfillSerializer,
 )
 from ingestion.runs.job_runs import find_copy
 from lakehub import wiring
@@ -31,7 +31,7 @@ class BackfillList(ListAPIView[Any]):
     """The backfills of a modelled table, newest first."""
 
     scopes: ClassVar = {"GET": "ingestion:read", "POST": "ingestion:run"}
-    serializer_class = BackfillSerializer
+    serializer_class = ChunkedBackfillSerializer
 
     def get_queryset(self) -> QuerySet[Backfill]:
         backfills = Backfill.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
@@ -40,12 +40,12 @@ class BackfillList(ListAPIView[Any]):
     def paginate_queryset(self, queryset: Any) -> Any:
         return backfill_progress(super().paginate_queryset(queryset) or [])
 
-    @extend_schema(request=BackfillRequestSerializer, responses={201: BackfillDetailSerializer})
+    @extend_schema(request=ChunkedBackfillRequestSerializer, responses={201: ChunkedBackfillDetailSerializer})
     def post(self, request: Request, name: str) -> Response:
         """Asks for partitions to be made anew, chunk by chunk, beside the runs that follow the inputs. One at a time for each copy."""
         dataset = live_dataset(name)
         require(request.user, "rerun", dataset.team)
-        body = BackfillRequestSerializer(data=request.data)
+        body = ChunkedBackfillRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         values, actor = body.validated_data, request.user.get_username()
         choice = PartitionChoice(values["first"], values["last"], values["partitions"])
@@ -57,7 +57,7 @@ class BackfillList(ListAPIView[Any]):
 class BackfillDetail(APIView):
     scopes: ClassVar = {"GET": "ingestion:read"}
 
-    @extend_schema(operation_id="datasets_backfills_retrieve", responses=BackfillDetailSerializer)
+    @extend_schema(operation_id="datasets_backfills_retrieve", responses=ChunkedBackfillDetailSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
         """How far it is: chunks, partitions and rows, the time left, and the chunks that failed."""
         return Response(_shown(find_backfill(live_dataset(name), number)))
@@ -69,7 +69,7 @@ class BackfillAction(APIView):
     @extend_schema(
         operation_id="datasets_backfills_change",
         request=BackfillActionSerializer,
-        responses={200: BackfillDetailSerializer},
+        responses={200: ChunkedBackfillDetailSerializer},
     )
     def post(self, request: Request, name: str, number: int) -> Response:
         """Pauses it, lets it go on, cancels it, or tries again the chunks that failed. A chunk that is at work is left to end."""
@@ -84,4 +84,4 @@ class BackfillAction(APIView):
 
 def _shown(backfill: Backfill) -> dict[str, Any]:
     (progress,) = backfill_progress([backfill])
-    return BackfillDetailSerializer(progress).data
+    return ChunkedBackfillDetailSerializer(progress).data

@@ -15,7 +15,7 @@ from ingestion.runs.backfills.progress import MAX_CHUNKS_SHOWN, BackfillProgress
 _MAX_NAME = 500
 
 
-class BackfillRequestSerializer(serializers.Serializer[Any]):
+class ChunkedBackfillRequestSerializer(serializers.Serializer[Any]):
     data_center = serializers.CharField(max_length=63, default="", allow_blank=True)
     first = serializers.CharField(
         max_length=_MAX_NAME,
@@ -46,19 +46,19 @@ class BackfillActionSerializer(serializers.Serializer[Any]):
     )
 
 
-class CountsSerializer(serializers.Serializer[Any]):
+class ChunkCountsSerializer(serializers.Serializer[Any]):
     waiting = serializers.IntegerField()
     running = serializers.IntegerField()
     succeeded = serializers.IntegerField()
     failed = serializers.IntegerField()
 
 
-class BackfillSerializer(serializers.Serializer[BackfillProgress]):
+class ChunkedBackfillSerializer(serializers.Serializer[BackfillProgress]):
     """Partitions of a copy that are made anew, chunk by chunk."""
 
     id = serializers.IntegerField(source="backfill.pk")
     data_center = serializers.CharField(source="backfill.copy.data_center.name")
-    state = serializers.ChoiceField(BackfillState.values, source="backfill.state")
+    state = serializers.ChoiceField(BackfillState.choices, source="backfill.state")
     first = serializers.CharField(source="backfill.first")
     last = serializers.CharField(source="backfill.last")
     chunk_size = serializers.IntegerField(source="backfill.chunk_size")
@@ -66,8 +66,8 @@ class BackfillSerializer(serializers.Serializer[BackfillProgress]):
     asked_at = serializers.DateTimeField(source="backfill.asked_at")
     ended_at = serializers.DateTimeField(source="backfill.ended_at", allow_null=True)
     error = serializers.CharField(source="backfill.error", help_text="Why it has ended otherwise than done.")
-    chunks = CountsSerializer(help_text="How many, by state.")
-    partitions = CountsSerializer(help_text="How many, by the state of their chunk.")
+    chunks = ChunkCountsSerializer(help_text="How many, by state.")
+    partitions = ChunkCountsSerializer(help_text="How many, by the state of their chunk.")
     rows = serializers.IntegerField(help_text="New, changed and deleted.")
     time_left_s = serializers.SerializerMethodField(
         help_text="By what the chunks that are done took; null: none is done yet, or it does not run."
@@ -79,13 +79,13 @@ class BackfillSerializer(serializers.Serializer[BackfillProgress]):
 
 class ChunkSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(help_text="From 1, in the order of the partitions.")
-    state = serializers.ChoiceField(ChunkState.values)
+    state = serializers.ChoiceField(ChunkState.choices)
     partitions = serializers.ListField(child=serializers.CharField())
     run = serializers.IntegerField(source="run_id", allow_null=True)
     error = serializers.CharField()
 
 
-class BackfillDetailSerializer(BackfillSerializer):
+class ChunkedBackfillDetailSerializer(ChunkedBackfillSerializer):
     """With the chunk that is at work, and those that failed."""
 
     running_chunk = serializers.SerializerMethodField(help_text="Null: none is at work.")

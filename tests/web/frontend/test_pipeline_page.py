@@ -23,7 +23,7 @@ from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, 
 
 pytestmark = pytest.mark.django_db
 PAGE = "/datasets/flights-by-day/pipeline"
-MOST_QUERIES = 36
+MOST_QUERIES = 37
 
 
 @pytest.fixture
