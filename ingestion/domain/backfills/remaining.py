@@ -7,4 +7,4 @@ from datetime import timedelta
 
 def backfill_time_left(*, took: timedelta, done: int, left: int) -> timedelta | None:
     """`took`: the chunks that are done, with `done` partitions, added up. None: none is done yet, so nobody can say."""
-    return took * (left / done) if done else None
+    return max(timedelta(), took) * (left / done) if done else None

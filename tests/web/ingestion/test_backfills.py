@@ -15,7 +15,17 @@ from django.test import Client
 
 from ingestion.domain.retries import MAX_ATTEMPTS
 from ingestion.lake.findings import JOB_FAILING
-from ingestion.models import Backfill, BackfillChunk, BackfillState, ChunkState, Finding, JobKind, JobRun, JobState
+from ingestion.models import (
+    Backfill,
+    BackfillChunk,
+    BackfillState,
+    ChunkState,
+    Finding,
+    JobKind,
+    JobRun,
+    JobState,
+    Replica,
+)
 from ingestion.runs import feed_schedule, job_runs, retention, run_worker
 from ingestion.runs.backfills.progress import backfill_progress
 from ingestion.runs.backfills.requests import PartitionChoice, change_backfill, request_backfill
@@ -326,6 +336,34 @@ def test_what_no_pipeline_makes_and_what_has_no_table_is_refused(copy: DatasetCo
     assert "`flights` is not made by a pipeline" in refused(given.copy_of(Dataset.objects.get(name="flights")), MARCH)
     gone_table(copy)
     assert "has no table yet" in refused(copy, MARCH)
+
+
+def paused(copy: DatasetCopy) -> None:
+    Feed.objects.filter(dataset=copy.dataset_id).update(paused=True)
+
+
+def replicated(copy: DatasetCopy) -> None:
+    source = given.copy(copy.dataset, "dc2")
+    Replica.objects.create(copy=copy, source=source, asked_by="ana", asked_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [(paused, "Resume it first"), (gone_offboarded, "is off-boarded"), (replicated, "is replicated from dc2")],
+)
+def test_a_copy_that_takes_no_backfills_is_refused(
+    copy: DatasetCopy, state: Callable[[DatasetCopy], None], expected: str
+) -> None:
+    state(copy)
+    assert expected in refused(DatasetCopy.objects.get(pk=copy.pk), MARCH)
+
+
+def test_one_that_becomes_a_replica_ends_with_the_reason(copy: DatasetCopy) -> None:
+    backfill = ask(copy)
+    replicated(copy)
+    assert look() == []
+    backfill.refresh_from_db()
+    assert (backfill.state, "is replicated from dc2" in backfill.error) == (BackfillState.CANCELLED, True)
 
 
 def test_a_second_one_of_the_copy_is_refused_while_one_is_open(copy: DatasetCopy) -> None:

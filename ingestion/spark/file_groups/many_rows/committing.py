@@ -84,7 +84,9 @@ class ManyRows:
             plans[group] = PlannedRewrite(number, stored.file.name, handle.newName(), changes, footer)
         if not plans:
             return []
-        rows = TableRewrite(self.table.uri, instant, self.columns, plans).write(self._placed().where(f"{FILE_ID} IS NOT NULL"))
+        rows = TableRewrite(self.table.uri, instant, self.columns, plans).write(
+            self._placed().where(f"{FILE_ID} IS NOT NULL")
+        )
         for number, handle in handles.items():
             handle.end(rows[number])
         return [*client.statuses(java_list(jvm(self.rows.sparkSession), handles.values()))]

@@ -65,7 +65,11 @@ def test_too_many_name_where_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
         partitions_between("2013-01-01", "2013-01-09", Grain.DAY, UTC)
 
 
-@given(st.lists(st.text(max_size=3), max_size=50), st.integers(1, 60))
+def test_the_last_chunk_has_what_is_left() -> None:
+    assert cut(["a", "b", "c", "d", "e"], 2) == [["a", "b"], ["c", "d"], ["e"]]
+
+
+@given(st.lists(st.text(max_size=3), max_size=50), st.integers(1, 12))
 def test_chunks_have_all_partitions_in_order_and_no_more_than_their_size(names: list[str], size: int) -> None:
     parts = cut(names, size)
     assert [name for part in parts for name in part] == names
