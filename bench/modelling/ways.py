@@ -1,15 +1,16 @@
-"""Three ways to bring a modelled table up to date: all rows anew, those of the last days, or what the changes reach."""
+"""Four ways to bring a modelled table up to date: all rows anew, those of the last days, or what the changes reach, by rows and by partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bench.modelling.meters import JobFailed
 from bench.modelling.trips import day_names, overwrite
+from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
 from ingestion.spark.contract.report import SUCCEEDED
 from tests.spark.pipeline_lake import PipelineLake
 
@@ -49,6 +50,17 @@ def incremental() -> Way:
         phases.update(_seconds_of(report.phases))
 
     return Way("incremental", update, phases)
+
+
+def whole_partitions() -> Way:
+    """The same of a pipeline that makes the partitions anew which changes reach."""
+    way = incremental()
+
+    def update(lake: PipelineLake, pipeline: str) -> None:
+        made = replace(lake.pipelines[pipeline], operation=INSERT_OVERWRITE)
+        way.update(replace(lake, pipelines={**lake.pipelines, pipeline: made}), pipeline)
+
+    return Way("incremental, whole partitions", update, way.phases)
 
 
 def _seconds_of(phases: Mapping[str, float]) -> dict[str, float]:

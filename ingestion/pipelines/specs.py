@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ingestion.domain.pipelines.affected_keys import affected_keys
+from ingestion.domain.pipelines.affected_keys import affected_keys, affected_partitions, partition_source
 from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.models import Pipeline
@@ -32,6 +32,8 @@ def pipeline_spec_of(
             each.name,
             copies[each.name].uri,
             affected_keys(shape, pipeline.record_key, each.name) if each.is_followed else "",
+            affected_partitions(shape, pipeline, each.name) if each.is_followed else "",
+            partition_source(shape, pipeline, each.name) if each.is_followed else "",
         )
         for each in pipeline.inputs
     ]

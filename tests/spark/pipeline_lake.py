@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ingestion.domain.pipelines.affected_keys import affected_keys
+from ingestion.domain.pipelines.affected_keys import affected_keys, affected_partitions, partition_source
 from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
 from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.schema import Schema
@@ -113,6 +113,8 @@ class PipelineLake:
                 each.name,
                 self.uri(each.dataset),
                 affected_keys(shape, made.record_key, each.name) if each.is_followed else "",
+                affected_partitions(shape, made, each.name) if each.is_followed else "",
+                partition_source(shape, made, each.name) if each.is_followed else "",
             )
             for each in made.inputs
         ]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.domain.backfills.chunks import cut, partitions_between
+from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
-from ingestion.spark.etl import few_rows
+from ingestion.spark.etl import committing, few_rows
 from ingestion.spark.etl.changed_rows import changed_rows
 from ingestion.spark.etl.input_changes import changed_files
 from ingestion.spark.execute import execute
+from ingestion.spark.file_groups.many_rows.committing import ManyRows
+from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel.partitions import Grain
+from tests.spark.order_shop import changed_rows as changed_since
 from tests.spark.order_shop import loaded_by_id
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
 
@@ -68,8 +74,9 @@ def lake_of(spark: SparkSession, folder: Path, kind: str) -> PipelineLake:
 def test_it_equals_a_full_recomputation_after_each_change(
     spark: SparkSession, tmp_path: Path, kind: str, most_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Written by Spark, and without it."""
+    """Written by Spark's tasks, by Hudi, and without Spark."""
     monkeypatch.setattr(few_rows, "MAX_ROWS", most_rows)
+    written_by_tasks = noted_writes(monkeypatch)
     lake = lake_of(spark, tmp_path, kind)
     assert lake.differences("wide") == NOTHING
     changes: dict[str, Callable[[], object]] = {
@@ -80,14 +87,109 @@ def test_it_equals_a_full_recomputation_after_each_change(
         "all airlines anew": lambda: lake.replace_all("airlines", [("AA", "American"), ("DL", "Delta Air Lines")]),
     }  # fmt: skip
     shares = {"wide": [*changes][:3], "days": [*changes][2:]}  # each takes a minute where machines are slow
-    for what in shares[kind]:
+    for number, what in enumerate(shares[kind]):
         changes[what]()
-        report = lake.run("incremental")
+        is_hudis = kind == "wide" and number == 1
+        with monkeypatch.context() as only_hudi:
+            if is_hudis:
+                only_hudi.setattr(committing, "open_many_rows", lambda *_: None)
+            report = lake.run("incremental")
         assert (report.status, report.error) == ("succeeded", None), what
+        assert len(written_by_tasks) == (kind == "wide" and not is_hudis), what
+        written_by_tasks.clear()
         (read,) = report.output["inputs"].values()  # one input was written
         assert (read["commits"], read["files"] > 0, read["bytes"] > 0) == (1, True, True), what
         assert lake.differences("wide") == NOTHING, what
     assert lake.run("incremental").status == "nothing_to_do"
+
+
+def noted_writes(monkeypatch: pytest.MonkeyPatch) -> list[ManyRows]:
+    """The commits of many rows, from now on."""
+    noted, write = list[ManyRows](), ManyRows.write
+
+    def note(rows: ManyRows, *given: Any) -> None:
+        noted.append(rows)
+        write(rows, *given)
+
+    monkeypatch.setattr(ManyRows, "write", note)
+    return noted
+
+
+def test_who_reads_increments_sees_what_tasks_have_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that go to files that are there and to a new one, changes, a move and deletes; and another writer meets their keys by the Bloom filters of the files."""
+    monkeypatch.setattr(few_rows, "MAX_ROWS", 0)
+    written = noted_writes(monkeypatch)
+    lake = PipelineLake(spark, tmp_path, TABLES, {"wide": WIDE}, "simple")
+    lake.put("flights", [(n, f"2013-01-0{n % 3 + 1}", "N0", "UA", n) for n in range(9)])
+    lake.put("airlines", [("UA", "United")])
+    lake.put("planes", [("N0", "Boeing")])
+    assert lake.run("bootstrap").error is None
+    loaded = Timeline(lake.uri("wide")).latest_completion()
+    lake.put(
+        "flights",
+        [
+            (0, "2013-01-02", "N0", "UA", 0),
+            (1, "2013-01-02", "N0", "UA", 70),
+            (20, "2013-01-01", "N9", "DL", 7),
+            (21, "2013-02-01", "N9", "DL", 7),
+        ],
+    )
+    lake.remove("flights", [(2, "2013-01-03", "", "", 0), (5, "2013-01-03", "", "", 0)])
+    report = lake.run("incremental")
+    assert (report.error, report.written.inserts, report.written.updates) == (None, 3, 1)
+    (rows,) = written
+    assert ({*rows.places}, rows.has_new_files) == ({"day=2013-01-01", "day=2013-01-02"}, True)
+    assert lake.differences("wide") == NOTHING
+    assert sorted((op, row["id"], row["day"]) for op, row in changed_since(spark, lake.uri("wide"), loaded)) == [
+        ("d", 0, "2013-01-01"), ("d", 2, "2013-01-03"), ("d", 5, "2013-01-03"), ("i", 0, "2013-01-02"), ("i", 20, "2013-01-01"), ("i", 21, "2013-02-01"), ("u", 1, "2013-01-02"),
+    ]  # fmt: skip
+    stored = lake.stored("wide")
+    options = {**hudi.table_options(lake.table("wide"), parallelism=2), "hoodie.index.type": "BLOOM"}
+    options |= {"hoodie.bloom.index.use.metadata": "false", "hoodie.datasource.write.operation": "upsert"}
+    changed = stored.withColumn("delay", stored["delay"] + 100).localCheckpoint()
+    changed.write.format("hudi").options(**options).mode("append").save(lake.uri("wide"))
+    assert sorted(row["id"] for row in lake.stored("wide").collect()) == [0, 1, 3, 4, 6, 7, 8, 20, 21]
+
+
+def test_whole_partitions_are_made_anew_where_the_pipeline_says_so(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that changes reach (of days[0] and days[1] only flights of an airline that is not there), also one that is left without rows; with a key of which a part is empty, which a later run by keys meets. Keys that come twice are made once."""
+    over = replace(DAYS, operation=INSERT_OVERWRITE)
+    lake = PipelineLake(spark, tmp_path, TABLES, {"wide": over})
+    days = [f"2013-01-{day:02}" for day in range(1, 5)]
+    lake.put("flights", [(n, days[n % 4], f"N{n % 5}", ("UA", "AA", "DL")[n % 3], n) for n in range(40)])
+    lake.put("airlines", [("UA", "United"), ("AA", "")])
+    assert lake.run("bootstrap").error is None
+    expected = {
+        "flights": (["2013-01-04", "2013-02-01"], lambda: lake.put("flights", [(100, "2013-01-01", "N9", "DL", 7), (3, "2013-01-04", "N3", "UA", 70), (5, "2013-02-01", "N0", "AA", 1)])),
+        "a partition without rows": (["2013-01-01"], lambda: lake.remove("flights", [(n, days[0], "", "", 0) for n in (*range(0, 40, 4), 100)])),
+    }  # fmt: skip
+    for what, (partitions, change) in expected.items():
+        before = files_of(lake)
+        change()
+        report = lake.run("incremental")
+        assert (report.status, report.error) == ("succeeded", None), what
+        commit = next(iter(Timeline(lake.uri("wide")).newest_first()))
+        assert commit.operation == "INSERT_OVERWRITE", what
+        assert {path for path in before.keys() | files_of(lake).keys() if before.get(path) != files_of(lake).get(path)} == {f"day={day}" for day in partitions}, what  # fmt: skip
+        assert lake.differences("wide") == NOTHING, what
+    by_keys = replace(lake, pipelines={"wide": DAYS})
+    lake.put("airlines", [("AA", ""), ("DL", "Delta")])
+    lake.put("flights", [(1, days[1], "N1", "AA", 99)])
+    assert by_keys.run("incremental").error is None
+    assert lake.differences("wide") == NOTHING
+
+
+def files_of(lake: PipelineLake) -> dict[str, set[str]]:
+    """Those that hold rows, by partition."""
+    rows = hudi.read_table(lake.spark, lake.table("wide")).select("_hoodie_partition_path", "_hoodie_file_name")
+    by_path = defaultdict[str, set[str]](set)
+    for path, name in rows.distinct().collect():
+        by_path[path].add(name)
+    return by_path
 
 
 def test_who_was_overtaken_reads_its_inputs_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sqlglot import exp
 
+from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefinition
 from ingestion.domain.pipelines.query_shape import Joined, NotFollowed, QueryShape
 from ingestion.domain.pipelines.view_names import ANY, CHANGED
 
@@ -24,6 +25,24 @@ def affected_keys(shape: QueryShape, keys: Sequence[str], changed: str) -> str:
         raise NotFollowed(f"It does not read the input `{changed}`.")
     queries = [_query(shape, keys, values, place) for place in places]
     return " UNION ALL ".join(query.sql("spark") for query in queries)
+
+
+def affected_partitions(shape: QueryShape, pipeline: PipelineDefinition, changed: str) -> str:
+    """The same for the partitions, of a pipeline that makes whole partitions anew; else empty."""
+    if pipeline.operation != INSERT_OVERWRITE:
+        return ""
+    return affected_keys(shape, [pipeline.partition], changed)
+
+
+def partition_source(shape: QueryShape, pipeline: PipelineDefinition, changed: str) -> str:
+    """The column of the input `changed` whose values name the partitions of the target as they are; empty: they come from elsewhere, or are computed."""
+    if pipeline.operation != INSERT_OVERWRITE:
+        return ""
+    value = shape.with_aliases(shape.value_of(pipeline.partition))
+    places = [place for place in shape.places if place.input == changed.lower()]
+    if not isinstance(value, exp.Column) or value.args.get("db"):
+        return ""
+    return value.name if [value.table] == [place.alias for place in places] else ""
 
 
 def check_followed(shape: QueryShape, keys: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from ingestion.domain.schema import Schema
 
 DEFAULT_EVERY = timedelta(minutes=15)
+UPSERT, INSERT_OVERWRITE = OPERATIONS = ["upsert", "insert_overwrite"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class PipelineDefinition:
     """`name` is that of the target dataset as well. `source`: the name of the input that `<SRC>` stands for.
 
     `precombine`: of rows with one record key the one with the greatest value in this column stays; empty: the SELECT makes each key once.
+    `operation`: what a run writes, the rows that changes reach, or the partitions that have such rows as a whole.
     `on_commit`: it runs as soon as an input has a commit, and looks by itself `every` so often as well.
     `transform`: the SELECT, with the source's name in place of `<SRC>`.
     """
@@ -50,6 +52,7 @@ class PipelineDefinition:
     partition: str = ""
     grain: str = "none"
     partition_tz: str = "UTC"
+    operation: str = UPSERT
     every: timedelta = DEFAULT_EVERY
     on_commit: bool = False
     description: str = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from ingestion.domain.pipelines.definition import DEFAULT_EVERY, Audit, PipelineInput
+from ingestion.domain.pipelines.definition import DEFAULT_EVERY, OPERATIONS, UPSERT, Audit, PipelineInput
 from ingestion.domain.pipelines.problems import Problem
 from ingestion.domain.pipelines.view_names import OWN
 from ingestion.domain.pipelines.yaml_nodes import Fields, Items, Text, Value, parse_yaml
@@ -19,7 +19,7 @@ from lakehub.kernel.suggest import did_you_mean
 PIPELINE_FILE = "pipeline.yaml"
 FIELDS = (
     "name", "team", "tier", "description", "record_key", "precombine", "partition", "grain", "partition_tz",
-    "source", "inputs", "every", "audits",
+    "operation", "source", "inputs", "every", "audits",
 )  # fmt: skip
 _NEEDED = ("name", "team", "tier", "record_key", "source")
 HUDI_NAMES = {
@@ -69,9 +69,7 @@ class _Reader:
         self._values, self._lines = dict[str, Value](), dict[str, int]()
         for written, value in parsed.fields.items():
             name = HUDI_NAMES.get(written, written)
-            if name == "operation":
-                self._check_operation(value)
-            elif name not in FIELDS:
+            if name not in FIELDS:
                 self._refuse(parsed.lines[written], f"There is no field `{written}`.{did_you_mean(written, FIELDS)}")
             elif name in self._values:
                 self._refuse(parsed.lines[written], f"`{written}` says `{name}` once more.")
@@ -92,6 +90,7 @@ class _Reader:
             "record_key": self._names("record_key"),
             "grain": self._choice("grain", [grain.value for grain in Grain]) or Grain.NONE.value,
             "partition_tz": self._zone(),
+            "operation": self._choice("operation", OPERATIONS) or UPSERT,
             "every": DEFAULT_EVERY if is_on_commit else self._duration("every"),
             "on_commit": is_on_commit,
             "audits": tuple(self._audits()),
@@ -100,10 +99,6 @@ class _Reader:
 
     def _refuse(self, line: int, text: str) -> None:
         self._problems.append(Problem(PIPELINE_FILE, line, text))
-
-    def _check_operation(self, value: Value) -> None:
-        if not (isinstance(value, Text) and value.text == "upsert"):
-            self._refuse(value.line, "The operation of a pipeline is `upsert`: leave the option out.")
 
     def _text(self, name: str) -> str:
         value = self._values.get(name)

@@ -44,6 +44,7 @@ def _all_changes(before: PipelineDefinition, after: PipelineDefinition) -> Itera
         yield Change(name, str(getattr(before, name)), str(getattr(after, name)), Effect.SETTINGS)
     yield Change("every", _when(before), _when(after), Effect.LATER_RUNS)
     yield from _named("audit", _audits(before), _audits(after), Effect.LATER_RUNS)
+    yield Change("operation", before.operation, after.operation, Effect.LATER_RUNS)
     yield Change("precombine", before.precombine, after.precombine, Effect.ALL_ROWS)
     yield from _named("column", before.columns.types, after.columns.types, Effect.ALL_ROWS)
     yield from _input_changes(before, after)

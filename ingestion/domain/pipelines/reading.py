@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ingestion.domain.column_types import is_certain_key
 from ingestion.domain.pipelines.affected_keys import check_followed
-from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
+from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefinition, PipelineInput
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, PipelineFile, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.query_shape import Columns, NotFollowed, QueryShape
@@ -67,6 +67,13 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
             PIPELINE_FILE,
             0,
             f"`partition` names `{partition}`, a {target.types[partition]}: the names of partitions are texts, whole numbers or dates. Cast it in the SELECT.",
+        )
+    if facts.get("operation") == INSERT_OVERWRITE and partition not in facts.get("record_key", ()):
+        yield Problem(
+            PIPELINE_FILE,
+            0,
+            f"`operation` is `{INSERT_OVERWRITE}`, which makes whole partitions anew: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. "
+            "Or leave it out.",
         )
     if facts.get("grain", "none") != Grain.NONE and not facts.get("partition"):
         yield Problem(

@@ -179,11 +179,14 @@ class RawSpec:
 @dataclass(frozen=True)
 class PipelineInputSpec:
     """A table that a pipeline reads, by the `name` that its queries call it. `affected_keys`: the query for what its changes reach, over the views
-    of `ingestion.domain.pipelines.view_names`; empty: its changes are not followed."""
+    of `ingestion.domain.pipelines.view_names`; empty: its changes are not followed. `affected_partitions`: the same for partitions; empty: rows are replaced by key.
+    `partition_source`: its column whose values are those of the target's partition column; empty: there is none."""
 
     name: str
     uri: str
     affected_keys: str = ""
+    affected_partitions: str = ""
+    partition_source: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
+from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from ingestion.domain.column_types import parse_type
 from ingestion.domain.schema import Schema
-from ingestion.spark.etl.input_changes import ChangedFiles
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading.committing import staged_rows
@@ -28,16 +28,8 @@ def target_schema(job: Job) -> Schema:
     return Schema.of(job.pipeline_spec.columns)
 
 
-def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> DataFrame | None:
-    """The record keys, in the target's types, each once, that changes of the followed inputs reach. None: there is no change that is followed."""
-    types = target_schema(job).types
-    keys = [F.col(f"`{name}`").cast(types[name]).alias(name) for name in job.table.record_key]
-    frames = [
-        views.query(each.affected_keys).select(*keys)
-        for each in views.pipeline.inputs
-        if each.affected_keys and not changes[each.name].is_empty
-    ]
-    return reduce(DataFrame.union, frames).distinct() if frames else None
+def rows_of_partitions(views: InputViews, values: Sequence[Any], job: Job) -> DataFrame:
+    return all_rows(views, job).where(F.col(str(job.table.partition_column)).isin(*values))
 
 
 def rows_of_keys(views: InputViews, keys: DataFrame, job: Job) -> DataFrame:
@@ -77,13 +69,20 @@ def all_rows(views: InputViews, job: Job) -> DataFrame:
 def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
     """Each key once, written below `uri` for the write path. Raises JobError where a row has no key."""
     with job.phase("compute"):
-        numbered = each_key_once(rows, job).withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
-        batch = StagedBatch(uri, target_schema(job))
-        numbered.write.mode("overwrite").parquet(batch.rows_uri)
-        staged = staged_rows(job, batch)
-        batch.read = batch.rows = staged.count()
-        _refuse_null_keys(job, staged)
-        _count_partitions(job, staged, batch)
+        batch = _written(rows if not job.pipeline_spec.precombine else each_key_once(rows, job), job, uri)
+        keys = _count_keys(job, staged_rows(job, batch))
+        if keys < batch.rows:  # seldom: rows are sorted by key only where one comes twice
+            batch = _written(each_key_once(staged_rows(job, batch).drop(SEQUENCE_COLUMN), job), job, f"{uri}/once")
+        _count_partitions(job, staged_rows(job, batch), batch)
+    return batch
+
+
+def _written(rows: DataFrame, job: Job, uri: str) -> StagedBatch:
+    batch = StagedBatch(uri, target_schema(job))
+    seen = Observation("staged")
+    numbered = rows.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
+    numbered.observe(seen, F.count("*").alias("rows")).write.mode("overwrite").parquet(batch.rows_uri)
+    batch.read = batch.rows = seen.get["rows"]
     return batch
 
 
@@ -100,15 +99,25 @@ def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     return ranked.where(f"{_RANK} = 1").drop(_RANK, _ALIKE)
 
 
-def _refuse_null_keys(job: Job, staged: DataFrame) -> None:
+def _count_keys(job: Job, staged: DataFrame) -> int:
+    """Raises JobError where a part of one is null, or the partition."""
     names = [*dict.fromkeys((*job.table.record_key, *filter(None, [job.table.partition_column])))]
-    sums = staged.agg(*(F.count_if(F.col(name).isNull()).alias(name) for name in names)).first()
-    counts = {name: sums[name] for name in names if sums is not None and sums[name]}
-    if counts:
-        nulls = ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())
-        raise JobError(
-            f"The SELECT of `{job.table.name}` makes rows without a key: {nulls}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
-        )
+    nulls = {name: f"_null_{number}" for number, name in enumerate(names)}
+    counted = [F.count_if(F.col(name).isNull()).alias(alias) for name, alias in nulls.items()]
+    sums = (
+        staged.groupBy(*job.table.record_key)
+        .agg(*counted)
+        .agg(F.count("*").alias("_keys"), *(F.sum(alias).alias(alias) for alias in nulls.values()))
+        .first()
+    )
+    assert sums is not None
+    if counts := {name: sums[alias] for name, alias in nulls.items() if sums[alias]}:
+        raise JobError(null_keys(job, ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())))
+    return int(sums["_keys"])
+
+
+def null_keys(job: Job, nulls: str) -> str:
+    return f"The SELECT of `{job.table.name}` makes rows without a key: {nulls}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
 
 
 def _count_partitions(job: Job, staged: DataFrame, batch: StagedBatch) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,10 +16,11 @@ from ingestion.domain.pipelines.view_names import INPUTS
 from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import PipelineSpec
-from ingestion.spark.etl import recomputing
+from ingestion.spark.etl import reach, recomputing
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
+from ingestion.spark.etl.overwriting import can_overwrite, overwriting
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.loading import rereading, write_path
@@ -127,8 +129,21 @@ def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[st
     position = {INPUTS: {name: each.upto for name, each in changes.items()}}
     with write_path.staging_folder(job) as uri:
         with job.phase("compute"):
-            keys = recomputing.affected_keys(views, changes, job)
+            partitions = reach.affected_partitions(views, changes, job)
+        if partitions and can_overwrite(job, _evolution(job).target):
+            return _overwrite(job, start, views, partitions, uri, position)
+        with job.phase("compute"):
+            keys = reach.affected_keys(views, changes, job)
         return _replace_keys(job, start, views, keys, uri, position)
+
+
+def _overwrite(
+    job: Job, start: rereading.ReadingStart, views: InputViews, values: Sequence[Any], uri: str, position: Position
+) -> JobReport:
+    """Partitions made anew as a whole."""
+    batch = recomputing.stage(job, recomputing.rows_of_partitions(views, values, job), uri)
+    plan = CommitPlan("insert_overwrite", _evolution(job), True, position, start.checkpoint.position, start)
+    return write_path.commit_batch(job, batch, plan, overwriting([str(value) for value in values]))
 
 
 def _skip(job: Job, start: rereading.ReadingStart, before: Mapping[str, str]) -> JobReport:

@@ -214,5 +214,6 @@ class _FileMerges:
             own[BLOOM_FILTER] = handle.bloomFilter(known, type_).encode()
         changed = {row.key: row.row for row in rows if row.file_id is not None}
         old, new = (f"{folder}/{name}" for name in (file.oldName(), handle.newName()))
-        tables = (rows_by_key(each, self._columns) for each in (changed, added))
-        return handle, FileRewrite(old, new, file.partition(), self._instant, number, self._columns, *tables, own)
+        was_changed, is_new = (rows_by_key(each, self._columns) for each in (changed, added))
+        what = FileRewrite(old, new, file.partition(), self._instant, number, self._columns, was_changed, is_new, own)
+        return handle, what

@@ -15,7 +15,7 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.clustering.merged_files import STAGED_INSTANT, MergedFile
 from ingestion.spark.file_groups.direct_write import require_all_written
-from ingestion.spark.file_groups.java_client import java_map, open_client
+from ingestion.spark.file_groups.java_client import java_list, java_map, open_client
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
@@ -23,7 +23,8 @@ from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.timeline import Timeline, open_storage
 from lakehub.kernel import failpoint
 
-_ACTION = "replacecommit"
+REPLACE = "replacecommit"
+"""The action of a commit by which file groups are replaced."""
 
 
 def replace_files(
@@ -42,13 +43,13 @@ def replace_files(
     require_all_written([file.status for file in merged], table)
     client = open_client(spark, table, avro_schema, options)
     try:
-        instant = client.startCommit(_ACTION)
+        instant = client.startCommit(REPLACE)
         _put_in_place(java, client, table, merged, folder, instant)
         failpoint.reach(FAILPOINT)
         nothing = java.org.apache.hudi.common.util.Option.empty()
         metadata = java.org.apache.hudi.common.util.Option.of(java_map(java, marks))
-        statuses, ids = _java_list(java, [file.status for file in merged]), _file_ids_by_partition(java, replaced)
-        client.commit(instant, statuses, metadata, _ACTION, ids, nothing, nothing)
+        statuses, ids = java_list(java, [file.status for file in merged]), file_ids_by_partition(java, replaced)
+        client.commit(instant, statuses, metadata, REPLACE, ids, nothing, nothing)
     except Exception:
         client.close()
         clean_up_failed_write(spark, Timeline(table.uri), after=latest)
@@ -60,14 +61,7 @@ def _put_in_place(
     java: Any, client: Any, table: TableSpec, merged: Iterable[MergedFile], folder: str, instant: str
 ) -> None:
     hudi_java = java.org.apache.hudi
-    hudi_table = hudi_java.table.HoodieJavaTable.create(client.getConfig(), client.getEngineContext())
-    states = java.java.lang.Class.forName(
-        "org.apache.hudi.common.table.timeline.HoodieInstant$State", True, hudi_table.getClass().getClassLoader()
-    )
-    # With the commits that are there now: those that come after would be conflicts.
-    client.preWrite(instant, hudi_java.common.model.WriteOperationType.CLUSTER, hudi_table.getMetaClient())
-    requested = hudi_table.getMetaClient().createNewInstant(states.getEnumConstants()[0], _ACTION, instant)
-    hudi_table.getActiveTimeline().transitionReplaceRequestedToInflight(requested, hudi_java.common.util.Option.empty())
+    hudi_table = begin_replacing(java, client, instant, "CLUSTER")
     markers = hudi_java.table.marker.WriteMarkersFactory.get(
         hudi_java.common.table.marker.MarkerType.DIRECT, hudi_table, instant
     )
@@ -80,18 +74,26 @@ def _put_in_place(
         file.status.getStat().setPath(path)
 
 
-def _file_ids_by_partition(java: Any, files: Iterable[BaseFile]) -> Any:
+def begin_replacing(java: Any, client: Any, instant: str, operation: str) -> Any:
+    """Hudi's view of the table. `operation`: as Hudi calls it."""
+    hudi_java = java.org.apache.hudi
+    hudi_table = hudi_java.table.HoodieJavaTable.create(client.getConfig(), client.getEngineContext())
+    states = java.java.lang.Class.forName(
+        "org.apache.hudi.common.table.timeline.HoodieInstant$State", True, hudi_table.getClass().getClassLoader()
+    )
+    # With the commits that are there now: those that come after would be conflicts.
+    kind = getattr(hudi_java.common.model.WriteOperationType, operation)
+    client.preWrite(instant, kind, hudi_table.getMetaClient())
+    requested = hudi_table.getMetaClient().createNewInstant(states.getEnumConstants()[0], REPLACE, instant)
+    hudi_table.getActiveTimeline().transitionReplaceRequestedToInflight(requested, hudi_java.common.util.Option.empty())
+    return hudi_table
+
+
+def file_ids_by_partition(java: Any, files: Iterable[BaseFile]) -> Any:
     ids: dict[str, list[str]] = defaultdict(list)
     for file in files:
         ids[file.group.partition].append(file.group.file_id)
     by_partition = java.java.util.HashMap()
     for partition, those in ids.items():
-        by_partition.put(partition, _java_list(java, those))
+        by_partition.put(partition, java_list(java, those))
     return by_partition
-
-
-def _java_list(java: Any, values: Iterable[Any]) -> Any:
-    filled = java.java.util.ArrayList()
-    for value in values:
-        filled.add(value)
-    return filled

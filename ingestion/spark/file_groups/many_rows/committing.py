@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ingestion.domain.schema import Schema
@@ -18,6 +18,7 @@ from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.file_groups.direct_write import require_all_written
 from ingestion.spark.file_groups.java_client import java_list, java_map, open_client
 from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.file_groups.many_rows.new_files import write_new_files
 from ingestion.spark.file_groups.many_rows.stored_files import StoredFile, groups_for_new_rows, read_footers
 from ingestion.spark.file_groups.many_rows.tasks import FILE_ID, NEW, PARTITION, PlannedRewrite, TableRewrite
 from ingestion.spark.file_groups.rewriting import AVRO_SCHEMA, BLOOM_FILTER, KEY
@@ -59,7 +60,11 @@ class ManyRows:
             client.begin(instant)
             written = [*self._write_anew(client, instant, scratch)]
             if self.has_new_files:
-                written += self._write_new_files(java, instant, options)
+                fresh = self._placed().where(f"{FILE_ID} IS NULL")
+                own = F.col(KEY), F.col(PARTITION)
+                written += write_new_files(
+                    self.table, fresh, self.columns.names, own, instant, self.avro_schema, options
+                )
             require_all_written(written, self.table)
             failpoint.reach(FAILPOINT)
             option = java.org.apache.hudi.common.util.Option.of(java_map(java, marks))
@@ -100,31 +105,6 @@ class ManyRows:
         joined = rows.join(F.broadcast(places), PARTITION, "left")
         return joined.withColumn(FILE_ID, F.coalesce(FILE_ID, "_place")).drop("_place")
 
-    def _write_new_files(self, java: Any, instant: str, options: Mapping[str, str]) -> list[Any]:
-        """A task for each partition. The statuses of the files."""
-        spark = self.rows.sparkSession
-        own = dict(
-            zip(
-                hudi.META_COLUMNS,
-                (F.lit(instant), _sequence(instant), F.col(KEY), F.col(PARTITION), F.lit("")),
-                strict=True,
-            )
-        )
-        fresh = self._placed().where(f"{FILE_ID} IS NULL")
-        rows = fresh.select(*(value.alias(name) for name, value in own.items()), *self.columns.names)
-        partition = hudi.META_COLUMNS[3]
-        rows = rows.repartition(partition).sortWithinPartitions(partition, hudi.META_COLUMNS[2])
-        hudi_java = java.org.apache.hudi
-        given = {**hudi.table_options(self.table, parallelism=1), **options}
-        config = hudi_java.config.HoodieWriteConfig.newBuilder().withPath(self.table.uri).forTable(self.table.name)
-        config = config.withSchema(self.avro_schema).withProps(java_map(java, given)).build()
-        context: Any = spark.sparkContext
-        engine = hudi_java.client.common.HoodieSparkEngineContext(context._jsc)
-        to = hudi_java.table.HoodieSparkTable.create(config, engine)
-        frame: Any = rows
-        helper = hudi_java.HoodieDatasetBulkInsertHelper
-        return [*helper.bulkInsert(frame._jdf, instant, to, config, True, True).collectAsList()]
-
 
 def open_many_rows(table: TableSpec, rows: DataFrame, target: Schema, avro_schema: str) -> ManyRows | None:
     """`rows`: as those of ManyRows, of which each group has been written by nobody since. None: the commit is Hudi's."""
@@ -144,8 +124,3 @@ def open_many_rows(table: TableSpec, rows: DataFrame, target: Schema, avro_schem
     places = groups_for_new_rows(new_rows, stored.values(), largest=table.max_file_mib * _MIB)
     anew = {group: each for group, each in stored.items() if group in touched or group in places.values()}
     return ManyRows(table, rows, columns, avro_schema, anew, places, bool(new_rows.keys() - places.keys()))
-
-
-def _sequence(instant: str) -> Any:
-    """Other numbers than those of files that are written anew, which begin with the number of a file."""
-    return F.concat(F.lit(f"{instant}_new_"), F.monotonically_increasing_id().cast("string"))

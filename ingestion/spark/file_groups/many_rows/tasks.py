@@ -58,10 +58,12 @@ class TableRewrite:
         """How many rows each file has now, by its number. `rows`: of these groups; KEY, PARTITION, FILE_ID, NEW, REMOVED and the columns."""
         tasks = max(1, min(len(self.plans), _MAX_TASKS))
         by_group = rows.repartition(tasks, PARTITION, FILE_ID).sortWithinPartitions(PARTITION, FILE_ID)
-        return {row["number"]: row["rows"] for row in by_group.mapInArrow(_task(self), _WRITTEN).collect()}
+        return {row["number"]: row["rows"] for row in by_group.mapInArrow(task_of(self), _WRITTEN).collect()}
 
 
-def _task(what: TableRewrite) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+def task_of(what: TableRewrite) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """For `mapInArrow`."""
+
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for group, rows in groups_of(batches):
             planned = what.plans[group]

@@ -29,7 +29,9 @@ def test_the_same_in_other_words_changes_nothing() -> None:
 
 def test_what_is_about_the_dataset_or_later_runs_leaves_the_rows_as_they_are() -> None:
     audits = "description: By day\naudits:\n  some: rows(this) > 0\n"
+    audits += "operation: insert_overwrite\n"
     assert changes(pipeline=PIPELINE.replace("tier: 2", "tier: 1").replace("30m", "1h") + audits) == {
+        "operation": ("upsert", "insert_overwrite", "later runs"),
         "tier": ("2", "1", "settings"),
         "description": ("", "By day", "settings"),
         "every": ("0:30:00", "1:00:00", "later runs"),

@@ -1,0 +1,91 @@
+"""Partitions of the target made anew as a whole: one commit, by which all that they hold is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.domain.accounting import RowCounts
+from ingestion.domain.schema import Schema
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.etl.audits import audit, is_audited
+from ingestion.spark.etl.committing import check_nobody_else_wrote
+from ingestion.spark.etl.few_rows import columns_of_arrow
+from ingestion.spark.file_groups.many_rows.overwriting import overwrite_partitions
+from ingestion.spark.file_groups.record_locations import partition_path
+from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.job import Job
+from ingestion.spark.loading import staging
+from ingestion.spark.loading.committing import CommitPlan, check_judged_now, marks_of, staged_rows
+from ingestion.spark.loading.rereading import ReadAgain
+from ingestion.spark.loading.row_fates import FateCounts
+from ingestion.spark.tables import hudi
+
+_EMPTY = "__empty__"
+"""What Hudi writes for an empty text within a key of several columns."""
+MAX_PIECES = 2
+"""Files of a partition that come of rows that are not brought together first."""
+
+
+def can_overwrite(job: Job, target: Schema) -> bool:
+    """Else rows are replaced by key: of a table with an index of records, which would have to forget the keys that were there, or of which only Hudi can write a commit."""
+    index: Index = INDEXES.get(job.table.index)()
+    has_partition = job.table.partition_column in job.table.record_key
+    return (
+        has_partition
+        and not hudi.has_metadata_table(job.table.uri)
+        and columns_of_arrow(job, target, index) is not None
+    )
+
+
+def overwriting(partitions: Sequence[str]) -> Callable[[Job, staging.StagedBatch, CommitPlan], RowCounts | None]:
+    """A `CommitAttempt`: the staged rows are all that the target is to hold of the `partitions`, of which it may hold none."""
+
+    def commit(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCounts | None:
+        check_nobody_else_wrote(job, plan)
+        index: Index = INDEXES.get(job.table.index)()
+        target = plan.evolution.target
+        columns = columns_of_arrow(job, target, index)
+        if columns is None:
+            raise ReadAgain("the columns of the target have changed since the inputs were read")
+        rows = staged_rows(job, batch)
+        if is_audited(job):
+            audit(job, batch, rows.select(*target.names), partitions, plan.position)
+        marks = marks_of(job, batch, FateCounts(RowCounts(read=batch.read, applied=batch.rows)), plan)
+        check_judged_now(job, plan)
+        paths = [f"{job.table.partition_column}={name}" for name in partitions]
+        own = _own_columns(job.table)
+        with job.phase("write"):
+            overwrite_partitions(
+                job.table,
+                rows,
+                target.names,
+                own,
+                paths,
+                columns,
+                index.write_options(job.table),
+                marks,
+                are_by_partition=_lie_together(rows, own[1]),
+            )
+        return None
+
+    return commit
+
+
+def _own_columns(table: TableSpec) -> tuple[Column, Column]:
+    """The record key, in which Hudi has a word for an empty text, and the path of the partition."""
+    texts = [F.col(name).cast("string") for name in table.record_key]
+    parts = [
+        F.concat(F.lit(f"{name}:"), F.when(text == "", F.lit(_EMPTY)).otherwise(text))
+        for name, text in zip(table.record_key, texts, strict=True)
+    ]
+    return (texts[0] if len(texts) == 1 else F.concat_ws(",", *parts)), partition_path(table)
+
+
+def _lie_together(rows: DataFrame, path: Column) -> bool:
+    """Those of a partition lie in a file or two, as where the SELECT leaves rows in the partitions of its source: each of the frame's partitions writes a file of its own."""
+    pieces = rows.select(path.alias("path"), F.input_file_name().alias("file")).distinct()
+    sums = pieces.agg(F.count("*").alias("pieces"), F.count_distinct("path").alias("partitions")).first()
+    return sums is not None and sums["pieces"] <= MAX_PIECES * sums["partitions"]

@@ -1,0 +1,100 @@
+"""What the changes of the inputs reach: record keys of the target, or its partitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import date
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.spark.contract.spec import PipelineInputSpec
+from ingestion.spark.etl.input_changes import ChangedFiles
+from ingestion.spark.etl.recomputing import null_keys, target_schema
+from ingestion.spark.etl.views import InputViews
+from ingestion.spark.job import Job, JobError
+from ingestion.spark.tables.spark_columns import type_of_spark
+
+MAX_OVERWRITTEN = 1_000
+"""Partitions that are made anew as a whole by one run."""
+_CERTAIN = {
+    "string": ("string", "int", "long", "date"),
+    "int": ("string", "int", "long"),
+    "long": ("string", "int", "long"),
+    "date": ("date",),
+}
+"""By the type of an input's column, those into which the text in a path is cast as its value is."""
+
+
+def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> DataFrame | None:
+    """The record keys, in the target's types, each once, that changes of the followed inputs reach. None: there is no change that is followed."""
+    types = target_schema(job).types
+    keys = [F.col(f"`{name}`").cast(types[name]).alias(name) for name in job.table.record_key]
+    frames = [
+        views.query(each.affected_keys).select(*keys)
+        for each in views.pipeline.inputs
+        if each.affected_keys and not changes[each.name].is_empty
+    ]
+    return reduce(DataFrame.union, frames).distinct() if frames else None
+
+
+def affected_partitions(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> list[Any] | None:
+    """The values of the partition column that changes of the followed inputs reach. None: they are too many to name, or rows are replaced by key. Raises JobError for a null."""
+    column = job.table.partition_column
+    changed = [each for each in views.pipeline.inputs if each.affected_partitions and not changes[each.name].is_empty]
+    if not changed or column is None:
+        return None
+    values, frames = set[Any](), []
+    type_ = target_schema(job).types[column]
+    for each in changed:
+        named = _named_by_paths(each, changes[each.name], views, type_)
+        values |= named or set()
+        if named is None:
+            frames.append(views.query(each.affected_partitions).select(F.col(f"`{column}`").cast(type_).alias("value")))
+    if frames:
+        rows = reduce(DataFrame.union, frames).distinct().limit(MAX_OVERWRITTEN + 1).collect()
+        values |= {row["value"] for row in rows}
+    if None in values:
+        raise JobError(null_keys(job, f"`{column}` is null in some"))
+    return sorted(values) if len(values) <= MAX_OVERWRITTEN else None
+
+
+def _named_by_paths(each: PipelineInputSpec, files: ChangedFiles, views: InputViews, type_: str) -> set[Any] | None:
+    """No row is read for it: of a file that was written anew some row has changed. None: the folders do not say it."""
+    types = {field.name.lower(): str(type_of_spark(field.dataType)) for field in views.columns[each.name]}
+    is_certain = type_ in _CERTAIN.get(types.get(each.partition_source.lower(), ""), ())
+    return values_in_paths(files.paths, each.partition_source, type_) if is_certain else None
+
+
+def values_in_paths(paths: Iterable[str], column: str, type_: str) -> set[Any] | None:
+    """Of files whose folders are named by the values of `column`, in the type that the target has for them. None: by something else, or by what may be written otherwise than a cast does."""
+    values = set[Any]()
+    for folder in {path.rpartition("/")[0] for path in paths}:
+        name, _, text = folder.partition("=")
+        value = _READ_BY[type_](text) if name.lower() == column.lower() else None
+        if value is None:
+            return None
+        values.add(value)
+    return values
+
+
+def _text(text: str) -> str | None:
+    """As it is: without what may be written otherwise in a path."""
+    return text if re.fullmatch(r"[\w. :-]+", text, re.ASCII) and not text.startswith("__") else None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else None
+
+
+def _date(text: str) -> date | None:
+    with suppress(ValueError):
+        return date.fromisoformat(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
+    return None
+
+
+_READ_BY: Mapping[str, Callable[[str], Any]] = {"string": _text, "int": _number, "long": _number, "date": _date}

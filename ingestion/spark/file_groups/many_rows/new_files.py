@@ -1,0 +1,53 @@
+"""New files of a commit that has begun, by Hudi's writer of rows: no row becomes a record in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups.java_client import java_map
+from ingestion.spark.session import jvm
+from ingestion.spark.tables import hudi
+
+_INSTANT, _SEQUENCE, _KEY, _PARTITION, _FILE = hudi.META_COLUMNS
+
+
+def write_new_files(
+    table: TableSpec,
+    rows: DataFrame,
+    columns: Sequence[str],
+    own: tuple[Column, Column],
+    instant: str,
+    avro_schema: str,
+    options: Mapping[str, str],
+    *,
+    are_by_partition: bool = False,
+) -> list[Any]:
+    """The statuses of the files. `columns`: of the table; `own`: of each row the record key and the path of its partition, as Hudi writes them. `options`: of the index.
+    `are_by_partition`: rows of a partition lie together, in few of the frame's; else they are brought together, and sorted by key."""
+    spark, java = rows.sparkSession, jvm(rows.sparkSession)
+    hudi_java: Any = java.org.apache.hudi
+    given = {**hudi.table_options(table, parallelism=1), **options}
+    config = hudi_java.config.HoodieWriteConfig.newBuilder().withPath(table.uri).forTable(table.name)
+    config = config.withSchema(avro_schema).withProps(java_map(java, given)).build()
+    context: Any = spark.sparkContext
+    engine = hudi_java.client.common.HoodieSparkEngineContext(context._jsc)
+    to = hudi_java.table.HoodieSparkTable.create(config, engine)
+    placed: Any = rows.select(
+        F.lit(instant).alias(_INSTANT),
+        # No file that is written anew has such numbers: theirs begin with that of the file.
+        F.concat(F.lit(f"{instant}_new_"), F.monotonically_increasing_id().cast("string")).alias(_SEQUENCE),
+        own[0].alias(_KEY),
+        own[1].alias(_PARTITION),
+        F.lit("").alias(_FILE),
+        *columns,
+    )
+    if not are_by_partition:
+        placed = placed.repartition(_PARTITION).sortWithinPartitions(_PARTITION, _KEY)
+    helper = hudi_java.HoodieDatasetBulkInsertHelper
+    written = helper.bulkInsert(placed._jdf, instant, to, config, not are_by_partition, True)
+    return [*written.collectAsList()]

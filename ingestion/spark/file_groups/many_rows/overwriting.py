@@ -1,0 +1,58 @@
+"""Rows in place of all that some partitions hold: one commit, by which these are replaced also where they get no row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups.clustering.replacing import REPLACE, begin_replacing, file_ids_by_partition
+from ingestion.spark.file_groups.direct_write import require_all_written
+from ingestion.spark.file_groups.java_client import java_list, java_map, open_client
+from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.file_groups.many_rows.new_files import write_new_files
+from ingestion.spark.session import jvm
+from ingestion.spark.tables import growing_time
+from ingestion.spark.tables.commit_failpoint import FAILPOINT
+from ingestion.spark.tables.failed_write import clean_up_failed_write
+from ingestion.spark.tables.timeline import Timeline
+from lakehub.kernel import failpoint
+
+
+def overwrite_partitions(
+    table: TableSpec,
+    rows: DataFrame,
+    columns: Sequence[str],
+    own: tuple[Column, Column],
+    partitions: Collection[str],
+    avro_schema: str,
+    options: Mapping[str, str],
+    marks: Mapping[str, str],
+    *,
+    are_by_partition: bool,
+) -> None:
+    """`partitions`: paths, those of the rows among them. `rows`, `columns`, `own`, `are_by_partition`: as for new files. `avro_schema`: of the table, as its newest commit has it. Raises RowsNotWritten."""
+    spark = rows.sparkSession
+    latest = growing_time.go_on_after_latest(spark, table.uri)
+    java: Any = jvm(spark)
+    client = open_client(spark, table, avro_schema, options)
+    try:
+        replaced = newest_base_files(spark, table.uri, partitions)
+        instant = client.startCommit(REPLACE)
+        begin_replacing(java, client, instant, "INSERT_OVERWRITE")
+        written = write_new_files(
+            table, rows, columns, own, instant, avro_schema, options, are_by_partition=are_by_partition
+        )
+        require_all_written(written, table)
+        failpoint.reach(FAILPOINT)
+        option = java.org.apache.hudi.common.util.Option
+        ids = file_ids_by_partition(java, replaced)
+        metadata = option.of(java_map(java, marks))
+        client.commit(instant, java_list(java, written), metadata, REPLACE, ids, option.empty(), option.empty())
+    except Exception:
+        client.close()
+        clean_up_failed_write(spark, Timeline(table.uri), after=latest)
+        raise
+    client.close()
