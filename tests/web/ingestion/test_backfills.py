@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError
 from django.test import Client
 
+from ingestion import tasks
 from ingestion.domain.retries import MAX_ATTEMPTS
 from ingestion.lake.findings import JOB_FAILING
 from ingestion.models import (
@@ -499,3 +500,11 @@ def test_a_backfill_that_is_not_there_is_named(copy: DatasetCopy, client: Client
     client.force_login(given.user("anna"))
     answer = client.get(f"{BACKFILLS}/77")
     assert (answer.status_code, "no backfill 77" in answer.content.decode()) == (404, True)
+
+
+def test_the_scheduled_task_begins_the_next_chunk(copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.run_job, "apply_async", lambda **options: None)
+    backfill = ask(copy)
+    JobRun.objects.create(copy=copy, kind=JobKind.INCREMENTAL, state=JobState.WAITING, due_at=NOW + DAY)
+    tasks.start_due_runs()
+    assert states(backfill) == ["running", "waiting", "waiting"]
