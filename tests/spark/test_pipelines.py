@@ -156,7 +156,7 @@ def test_who_reads_increments_sees_what_tasks_have_written(
 def test_whole_partitions_are_made_anew_where_the_pipeline_says_so(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that changes reach (of days[0] and days[1] only flights of an airline that is not there), also one that is left without rows; with a key of which a part is empty, which a later run by keys meets. Keys that come twice are made once."""
+    """Those that changes reach, also one that is left without rows; with a key of which a part is empty, which a later run by keys meets. Keys that come twice are made once."""
     over = replace(DAYS, operation=INSERT_OVERWRITE)
     lake = PipelineLake(spark, tmp_path, TABLES, {"wide": over})
     days = [f"2013-01-{day:02}" for day in range(1, 5)]
@@ -164,7 +164,8 @@ def test_whole_partitions_are_made_anew_where_the_pipeline_says_so(
     lake.put("airlines", [("UA", "United"), ("AA", "")])
     assert lake.run("bootstrap").error is None
     expected = {
-        "flights": (["2013-01-04", "2013-02-01"], lambda: lake.put("flights", [(100, "2013-01-01", "N9", "DL", 7), (3, "2013-01-04", "N3", "UA", 70), (5, "2013-02-01", "N0", "AA", 1)])),
+        "flights": (["2013-01-01", "2013-01-02", "2013-01-04", "2013-02-01"], lambda: lake.put("flights", [(100, "2013-01-01", "N9", "DL", 7), (3, "2013-01-04", "N3", "UA", 70), (5, "2013-02-01", "N0", "AA", 1)])),
+        "an airline, by a query": (["2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04"], lambda: lake.put("airlines", [("DL", "Delta")])),
         "a partition without rows": (["2013-01-01"], lambda: lake.remove("flights", [(n, days[0], "", "", 0) for n in (*range(0, 40, 4), 100)])),
     }  # fmt: skip
     for what, (partitions, change) in expected.items():
@@ -176,8 +177,10 @@ def test_whole_partitions_are_made_anew_where_the_pipeline_says_so(
         assert commit.operation == "INSERT_OVERWRITE", what
         assert {path for path in before.keys() | files_of(lake).keys() if before.get(path) != files_of(lake).get(path)} == {f"day={day}" for day in partitions}, what  # fmt: skip
         assert lake.differences("wide") == NOTHING, what
+    assert lake.run("backfill", partitions=("2013-01-02",)).error is None
+    assert next(iter(Timeline(lake.uri("wide")).newest_first())).operation == "INSERT_OVERWRITE"
+    assert lake.differences("wide") == NOTHING
     by_keys = replace(lake, pipelines={"wide": DAYS})
-    lake.put("airlines", [("AA", ""), ("DL", "Delta")])
     lake.put("flights", [(1, days[1], "N1", "AA", 99)])
     assert by_keys.run("incremental").error is None
     assert lake.differences("wide") == NOTHING

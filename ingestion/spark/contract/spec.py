@@ -203,6 +203,11 @@ class PipelineSpec:
     auditor: str = ""
     skip_to: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def overwrites(self) -> bool:
+        """Partitions are made anew as a whole."""
+        return any(each.affected_partitions for each in self.inputs)
+
 
 @dataclass(frozen=True)
 class ReplicationSpec:

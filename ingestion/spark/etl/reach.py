@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import reduce
@@ -79,6 +79,17 @@ def values_in_paths(paths: Iterable[str], column: str, type_: str) -> set[Any] |
         if value is None:
             return None
         values.add(value)
+    return values
+
+
+def values_named(names: Sequence[str], job: Job) -> list[Any]:
+    """Of the partition column, by the names of partitions. Raises JobError for one that is none."""
+    column = str(job.table.partition_column)
+    type_ = target_schema(job).types[column]
+    values = [name if type_ == "string" else _READ_BY[type_](name) for name in names]
+    if None in values:
+        wrong = names[values.index(None)]
+        raise JobError(f"{wrong!r} is no partition of `{job.table.name}`: `{column}` is of the type {type_}.")
     return values
 
 

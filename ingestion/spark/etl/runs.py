@@ -138,11 +138,17 @@ def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[st
 
 
 def _overwrite(
-    job: Job, start: rereading.ReadingStart, views: InputViews, values: Sequence[Any], uri: str, position: Position
+    job: Job,
+    start: rereading.ReadingStart,
+    views: InputViews,
+    values: Sequence[Any],
+    uri: str,
+    position: Position | None,
 ) -> JobReport:
     """Partitions made anew as a whole."""
     batch = recomputing.stage(job, recomputing.rows_of_partitions(views, values, job), uri)
-    plan = CommitPlan("insert_overwrite", _evolution(job), True, position, start.checkpoint.position, start)
+    before = position and start.checkpoint.position
+    plan = CommitPlan("insert_overwrite", _evolution(job), True, position, before, start)
     return write_path.commit_batch(job, batch, plan, overwriting([str(value) for value in values]))
 
 
@@ -162,6 +168,10 @@ def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     if column is None:
         raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
     views = InputViews.of_now(job.spark, job.pipeline_spec)
+    if job.pipeline_spec.overwrites and can_overwrite(job, _evolution(job).target):
+        values = reach.values_named(job.spec.partitions, job)
+        with write_path.staging_folder(job) as uri:
+            return _overwrite(job, start, views, values, uri, position=None)
     made, stored = recomputing.all_rows(views, job), hudi.read_table(views.session, job.table)
     names, types = job.table.record_key, recomputing.target_schema(job).types
     parts = [

@@ -38,7 +38,8 @@ def main() -> int:
     brief_jvms.configure(os.environ)
     spark = open_session("soak")
     try:
-        played = _play(spark_rounds(spark, folder, Random(seed)), options.rounds, is_idle=options.idle)
+        rounds = spark_rounds(spark, folder, Random(seed), overwrites=bool(seed % 2))
+        played = _play(rounds, options.rounds, is_idle=options.idle)
     finally:
         close_session(spark)
     failed = sum(bool(each.problem) for each in played)
@@ -52,9 +53,9 @@ def main() -> int:
     return 0
 
 
-def spark_rounds(spark: SparkSession, folder: Path, random: Random) -> Rounds:
+def spark_rounds(spark: SparkSession, folder: Path, random: Random, *, overwrites: bool) -> Rounds:
     rows = real_rows(_DAYS)
-    lake = flights_lake(spark, folder, rows)
+    lake = flights_lake(spark, folder, rows, overwrites=overwrites)
     return Rounds(lake, Changes.of(lake, rows, random, _DAYS), random)
 
 

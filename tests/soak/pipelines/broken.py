@@ -13,7 +13,7 @@ _DIFFERENCE = r"only in the table \["
 BREAKS = (
     Break(
         "joins: the changes of one input are ignored",
-        "ingestion/spark/etl/recomputing.py",
+        "ingestion/spark/etl/reach.py",
         "        if each.affected_keys and not changes[each.name].is_empty",
         '        if each.affected_keys and not changes[each.name].is_empty and each.name != "planes"',
         _FEW,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
 from ingestion.domain.pipelines.reading import read_pipeline
 from ingestion.pipelines.folder import read_folder
 from lakehub.setup.artifacts import PROJECT_ROOT
@@ -36,9 +37,15 @@ TABLES = {
 _STATUS, _DISTANCE, _TAIL = ([*TABLES["flights"].columns].index(column) for column in ("status", "distance", "tailnum"))
 
 
-def flights_lake(spark: SparkSession, folder: Path, rows: dict[str, list[Row]]) -> PipelineLake:
+def flights_lake(
+    spark: SparkSession, folder: Path, rows: dict[str, list[Row]], *, overwrites: bool = False
+) -> PipelineLake:
+    """`overwrites`: the earnings are made anew by whole days, and no table keeps an index of records."""
     pipelines = {name: read_pipeline(read_folder(EXAMPLES / name)) for name in PIPELINES}
-    lake = PipelineLake(spark, folder, TABLES, pipelines, "record_index")
+    if overwrites:
+        earnings = pipelines[PIPELINES[0]]
+        pipelines[PIPELINES[0]] = replace(earnings, operation=INSERT_OVERWRITE)
+    lake = PipelineLake(spark, folder, TABLES, pipelines, "simple" if overwrites else "record_index")
     for name, each in rows.items():
         lake.put(name, each)
     return lake
