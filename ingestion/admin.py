@@ -13,6 +13,7 @@ from django.template.response import TemplateResponse
 
 from ingestion.domain.index_cluster.fractions import as_percent
 from ingestion.models import (
+    Backfill,
     BlockedInput,
     Capture,
     CaptureHour,
@@ -249,6 +250,15 @@ class IndexAllowanceAdmin(_ReadOnlyAdmin):
     @admin.display(description="of the cluster, as the job was told last")
     def told_part(self, allowance: IndexAllowance) -> str:
         return as_percent(allowance.told_fraction)
+
+
+@admin.register(Backfill)
+class BackfillAdmin(_ReadOnlyAdmin):
+    """Asked for and changed by API, page and `manage.py backfills`, which check it."""
+
+    list_display = ("id", "copy", "first", "last", "state", "asked_by", "asked_at", "ended_at", "error")
+    list_filter = ("state",)
+    search_fields = ("copy__dataset__name",)
 
 
 @admin.register(RefusedBatch)

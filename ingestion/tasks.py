@@ -19,6 +19,7 @@ from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
 from ingestion.positions import audit, behind
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
+from ingestion.runs.backfills import schedule
 from ingestion.runs.modelled_tables import lag
 from ingestion.runs.source_use import paused_runs, raw_chunks
 from lakehub import wiring
@@ -45,6 +46,7 @@ def start_due_runs() -> None:
     follow_runs.end_unwanted(now=now)
     paused_runs.apply_pauses(now=now)
     feed_schedule.request_due_runs(now=now)
+    schedule.advance_backfills(now=now)  # behind what follows the inputs
     readers.report_passed_readers(now=now, wall=datetime.now(UTC))
     if job_runs.claimable_runs(now=now).exists():
         run_job.apply_async(expires=WAKE_UP_EXPIRES_S)
@@ -107,6 +109,7 @@ def prune_history() -> None:
     """Lets old runs, commits and touched partitions go, and what processes that ended left on the disk."""
     now = wiring.clock.now()
     retention.delete_old_runs(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.delete_old_backfills(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.delete_old_commits(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.delete_old_capture_hours(now=now)
     retention.delete_old_touched_partitions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))

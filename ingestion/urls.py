@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path
 
 from ingestion import api
+from ingestion.runs.backfills.api import BackfillAction, BackfillDetail, BackfillList
 from ingestion.runs.index_use.api import IndexStateList
 from ingestion.runs.modelled_tables.api import (
     ModelledTables,
@@ -24,6 +25,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/index", IndexStateList.as_view(), name="index-states"),
     path("datasets/<str:name>/pipeline", PipelineDetail.as_view(), name="pipeline"),
     path("datasets/<str:name>/pipeline/progress", PipelineProgress.as_view(), name="pipeline-progress"),
+    path("datasets/<str:name>/backfills", BackfillList.as_view(), name="backfills"),
+    path("datasets/<str:name>/backfills/<int:number>", BackfillDetail.as_view(), name="backfill"),
+    path("datasets/<str:name>/backfills/<int:number>/action", BackfillAction.as_view(), name="backfill-action"),
     path("datasets/<str:name>/refused-batches", RefusedBatchList.as_view(), name="refused-batches"),
     path(
         "datasets/<str:name>/refused-batches/<int:number>/decision",

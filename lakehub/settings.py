@@ -177,6 +177,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "JobState": "ingestion.models.JobState",
         "JobKind": "ingestion.models.JobKind",
+        "BackfillState": "ingestion.models.BackfillState",
+        "ChunkState": "ingestion.models.ChunkState",
         "IncidentState": "incidents.models.IncidentState",
         "Severity": "incidents.models.alerts.SEVERITY_CHOICES",
     },

@@ -144,6 +144,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         name="on_time", dataset=flights, team=team, sql="SELECT avg(id) FROM this", set_by="admin", set_at=make.NOW
     )
     queued = make.run(make.copy_of(flights, "dc2"), state=JobState.QUEUED, started_at=None, ended_at=None)
+    backfill = make.backfill(make.copy_of(flights, "dc2"))
     hook = pipeline_hooks.create_hook("dbt", team, flights, created_by=admin, now=clock.now())
     in_a_day = clock.now() + make.DAY
     data = make.day("2026-11-15")
@@ -189,6 +190,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         "people/<str:username>": "viewer",
         "sessions/<int:number>": "0",
         "refused-batches/<int:number>": "0",
+        "backfills/<int:number>": str(backfill.pk),
         "refused/<int:number>": "0",
         "password-reset/<str:key>": "MQ",
         "readers/<str:reader>": "warehouse_load",

@@ -16,7 +16,17 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from incidents.models import Incident, IncidentEvent, IncidentState, Message, MessageState, Span
-from ingestion.models import Commit, JobKind, JobRun, JobState, SchemaSubject, SchemaVersion, TouchedPartition
+from ingestion.models import (
+    Backfill,
+    BackfillChunk,
+    Commit,
+    JobKind,
+    JobRun,
+    JobState,
+    SchemaSubject,
+    SchemaVersion,
+    TouchedPartition,
+)
 from ingestion.schemas.avro_text import digest_of
 from lakehub.accounts.models import Membership, Role, Team, User
 from lakehub.catalog.datasets import grace_periods
@@ -257,6 +267,15 @@ def run(
 ) -> JobRun:
     fields = {"due_at": NOW - HOUR, "started_at": NOW - HOUR, "ended_at": NOW - HOUR + MINUTE, **fields}
     return JobRun.objects.create(copy=copy, kind=kind, state=state, **fields)
+
+
+def backfill(copy: DatasetCopy, *names: str, **fields: Any) -> Backfill:
+    """Of these partitions, or of one day, in one chunk that waits."""
+    names = names or ("2026-11-16",)
+    fields = {"asked_by": "ana", "asked_at": NOW, "resumed_at": NOW, "chunk_size": 10, **fields}
+    made = Backfill.objects.create(copy=copy, first=names[0], last=names[-1], **fields)
+    BackfillChunk.objects.create(backfill=made, number=1, partitions=list(names), size=len(names))
+    return made
 
 
 def commit(

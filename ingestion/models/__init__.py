@@ -3,6 +3,10 @@ and the schemas of change events."""
 
 from __future__ import annotations
 
+from ingestion.models.backfills import Backfill as Backfill
+from ingestion.models.backfills import BackfillChunk as BackfillChunk
+from ingestion.models.backfills import BackfillState as BackfillState
+from ingestion.models.backfills import ChunkState as ChunkState
 from ingestion.models.captures import Capture as Capture
 from ingestion.models.captures import CaptureHour as CaptureHour
 from ingestion.models.captures import SchemaSubject as SchemaSubject

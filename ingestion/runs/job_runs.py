@@ -91,7 +91,7 @@ def request_run(
         raise Refused(_NEEDS_POSITION.format(name=copy.dataset.name))
     if not is_checked:
         refuse_decided(copy.dataset.name, params or {})
-    _check_request(copy, kind, params or {})
+    check_request(copy, kind, params or {})
     if kind in _ONCE_IN_THE_QUEUE and JobRun.objects.filter(copy=copy, kind=kind, state__in=PENDING).exists():
         raise Conflict(f"A {kind} of {copy} waits already; nothing was changed.")
     if asked_by != SCHEDULE:
@@ -366,7 +366,8 @@ def _decide(run: JobRun, report: JobReport, *, now: datetime, jitter: float) -> 
     return decide_after_failure(run.attempt, now=now, jitter=jitter) if report.status == FAILED else None
 
 
-def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
+def check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
+    """Raises Refused for a job that makes no sense on this copy, whoever asks for it."""
     check_params(kind, params)
     dataset = copy.dataset
     if dataset.offboarded_at is not None and kind != JobKind.DROP:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, Subquery
 
 from ingestion.lake.captured import hours
-from ingestion.models import CaptureHour, Commit, JobRun, JobState, SourceHour, TouchedPartition
+from ingestion.models import Backfill, CaptureHour, Commit, JobRun, JobState, SourceHour, TouchedPartition
 from ingestion.runs.job_specs import run_key_of
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT
 from lakehub.db.batch_delete import delete_old_rows
@@ -33,6 +33,11 @@ def delete_old_runs(*, now: datetime, retention: timedelta) -> int:
         copy=OuterRef("copy"), kind=OuterRef("kind"), state=OuterRef("state"), pk__gt=OuterRef("pk")
     )
     return delete_old_rows(JobRun.objects.all(), age="ended_at", before=now - retention, where=Q(Exists(newer)))
+
+
+def delete_old_backfills(*, now: datetime, retention: timedelta) -> int:
+    """Deletes backfills that ended longer ago than `retention`, with their chunks."""
+    return delete_old_rows(Backfill.objects.all(), age="ended_at", before=now - retention)
 
 
 def delete_old_job_folders(folder: Path, *, now: datetime, wall: datetime) -> list[Path]:

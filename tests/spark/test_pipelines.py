@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.domain.backfills.chunks import cut, partitions_between
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.etl import committing, few_rows
@@ -21,6 +23,7 @@ from ingestion.spark.file_groups.many_rows.committing import ManyRows
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
+from lakehub.kernel.partitions import Grain
 from tests.spark.order_shop import changed_rows as changed_since
 from tests.spark.order_shop import loaded_by_id
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
@@ -44,6 +47,15 @@ DAYS = pipeline_of(
     "flights", "airlines",
     partition="day",
 )  # fmt: skip
+
+
+BEHIND = pipeline_of(
+    "SELECT w.airline, sum(w.flights) AS flights, sum(w.delay) AS delay FROM wide w GROUP BY w.airline",
+    {"airline": "string", "flights": "long", "delay": "long"},
+    ("airline",),
+    "wide",
+    name="behind",
+)
 
 
 def lake_of(spark: SparkSession, folder: Path, kind: str) -> PipelineLake:
@@ -206,6 +218,21 @@ def test_what_was_not_brought_in_yet_a_backfill_makes_for_its_partitions_alone(
     assert {row[0] for row in lake.differences("wide")["recomputed"]} == {"2013-01-02"}
     assert lake.run("incremental").error is None
     assert lake.differences("wide") == NOTHING
+
+
+def test_a_pipeline_behind_follows_what_a_backfill_in_chunks_has_made(spark: SparkSession, tmp_path: Path) -> None:
+    """By its own run, and without being told of partitions."""
+    shop = lake_of(spark, tmp_path, "days")
+    lake = replace(shop, pipelines={**shop.pipelines, "behind": BEHIND})
+    assert lake.run("bootstrap", "behind").error is None
+    lake.put("flights", [(n, f"2013-01-{n % 4 + 1:02}", "N0", "UA", 1_000) for n in range(8)])
+    chunks = cut(partitions_between("2013-01-01", "2013-01-04", Grain.DAY, ZoneInfo("UTC")), 2)
+    assert [lake.run("backfill", partitions=tuple(chunk)).error for chunk in chunks] == [None, None]
+    assert lake.differences("wide") == NOTHING
+    assert lake.differences("behind") != NOTHING
+    report = lake.run("incremental", "behind")
+    assert (report.error, report.output["inputs"]["wide"]["commits"]) == (None, 2)
+    assert lake.differences("behind") == NOTHING
 
 
 def test_an_input_whose_history_is_gone_is_read_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:

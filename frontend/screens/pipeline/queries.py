@@ -10,17 +10,20 @@ from typing import Any
 from frontend.components.runs.failures import failure_sentence
 from frontend.ui import words
 from incidents.record.health import health_of
+from ingestion.domain.backfills.states import ACTIONS, TRANSITIONS
 from ingestion.domain.pipelines.definition import PipelineInput
 from ingestion.domain.pipelines.reading import FILES, inputs_of
-from ingestion.models import JobRun, JobState, Pipeline, RefusedBatch
+from ingestion.models import Backfill, BackfillChunk, JobRun, JobState, Pipeline, RefusedBatch
 from ingestion.pipelines.registering import LINEAGE_SOURCE
+from ingestion.runs.backfills.progress import BackfillProgress, backfill_progress, failed_chunks_of
 from ingestion.runs.job_runs import with_details
 from ingestion.runs.modelled_tables.decisions import is_decided
 from ingestion.runs.modelled_tables.progress import MAKING_KINDS, MAX_PENDING, CopyProgress, InputProgress, progress_of
 from ingestion.spark.contract.report import REFUSED
 from lakehub.catalog.models import Dataset, LineageEdge
 
-MAX_RUNS, MAX_REFUSED = 20, 20
+MAX_RUNS, MAX_REFUSED, MAX_BACKFILLS = 20, 20, 5
+_ACTION_LABELS = {"pause": "Pause", "resume": "Resume", "cancel": "Cancel", "retry": "Try failed chunks again"}
 MAX_CHAINED, MAX_LEVELS = 50, 4
 """Datasets that are shown behind the target, and how far behind."""
 _MAX_PHASES = 3
@@ -66,6 +69,19 @@ class RefusedRow:
 
     batch: RefusedBatch
     is_decided: bool
+
+
+@dataclass(frozen=True)
+class BackfillRow:
+    """`failed`: its chunks that failed, the first ones. `actions`: what its state takes, each with its label."""
+
+    progress: BackfillProgress
+    failed: list[BackfillChunk]
+    actions: list[tuple[str, str]]
+
+    @property
+    def share(self) -> float:
+        return self.progress.ended / self.progress.total if self.progress.total else 0.0
 
 
 @dataclass(frozen=True)
@@ -187,6 +203,18 @@ def refused_batches(dataset: Dataset, *, with_rows: bool) -> list[RefusedRow]:
         for audit, sample in zip(batch.audits, batch.samples, strict=True):
             audit |= sample
     return [RefusedRow(batch, is_decided(batch)) for batch in shown]
+
+
+def backfill_rows(dataset: Dataset) -> list[BackfillRow]:
+    """Of all copies, newest first. Three queries."""
+    newest = Backfill.objects.filter(copy__dataset=dataset, copy__removed_at=None).order_by("-pk")
+    shown = backfill_progress(newest.select_related("copy__data_center")[:MAX_BACKFILLS])
+    failed = failed_chunks_of([each.backfill for each in shown])
+    return [BackfillRow(each, failed.get(each.backfill.pk, []), _actions(each.backfill)) for each in shown]
+
+
+def _actions(backfill: Backfill) -> list[tuple[str, str]]:
+    return [(action, _ACTION_LABELS[action]) for action in ACTIONS if (backfill.state, action) in TRANSITIONS]
 
 
 def ignored_inputs(registered: Pipeline) -> list[PipelineInput]:

@@ -8,5 +8,11 @@ from frontend.screens.pipeline import views
 
 urlpatterns = [
     path("datasets/<str:name>/pipeline", views.pipeline, name="dataset-pipeline"),
+    path("datasets/<str:name>/pipeline/backfills", views.ask_backfill, name="dataset-pipeline-backfills"),
+    path(
+        "datasets/<str:name>/pipeline/backfills/<int:number>",
+        views.act_on_backfill,
+        name="dataset-pipeline-backfill",
+    ),
     path("datasets/<str:name>/pipeline/refused/<int:number>", views.decide, name="dataset-pipeline-decide"),
 ]

@@ -8,10 +8,18 @@ from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.pipeline import queries
+from frontend.ui import words
 from frontend.ui.form_actions import perform_action
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
 from ingestion.models import Pipeline, RefusedBatch
+from ingestion.runs.backfills.requests import (
+    PartitionChoice,
+    change_backfill,
+    find_backfill,
+    request_backfill,
+)
+from ingestion.runs.job_runs import find_copy
 from ingestion.runs.modelled_tables.decisions import drop, publish
 from lakehub import wiring
 from lakehub.accounts.models import User
@@ -22,6 +30,7 @@ FRAGMENTS = {
     "running": "components/templates/running_list.html",
     "graph": "screens/pipeline/templates/graph.html",
     "copies": "screens/pipeline/templates/copies.html",
+    "backfills": "screens/pipeline/templates/backfills.html",
     "runs": "screens/pipeline/templates/runs.html",
 }
 
@@ -41,6 +50,8 @@ def pipeline(request: HttpRequest, name: str) -> HttpResponse:
         "graph": queries.graph_of(dataset, registered, progress, now=now),
         "copies": progress,
         "runs": queries.run_rows(dataset),
+        "backfills": queries.backfill_rows(dataset),
+        "may_rerun": can(request.user, "rerun", dataset.team),
         "not_followed": queries.ignored_inputs(registered),
         "may_see_rows": may_see_rows,
         "may_override": can(request.user, "override", dataset.team),
@@ -70,3 +81,31 @@ def decide(request: HttpRequest, name: str, number: int) -> HttpResponse:
         return "It is dropped." if skipping is None else f"Run {skipping.pk} goes past the changes."
 
     return perform_action(request, "override", dataset, use_case, then=reverse("dataset-pipeline", args=[name]))
+
+
+@require_POST
+def ask_backfill(request: HttpRequest, name: str) -> HttpResponse:
+    """From `first` to `last`, in chunks of `chunk_size` partitions, of the copy in `data_center`."""
+    dataset = find_dataset(name)
+
+    def use_case(actor: User) -> str:
+        choice = PartitionChoice(request.POST.get("first", "").strip(), request.POST.get("last", "").strip())
+        size = parse_whole_number(request.POST.get("chunk_size", "")) or 0
+        copy, by = find_copy(dataset, request.POST.get("data_center", "")), actor.get_username()
+        backfill = request_backfill(copy, choice, chunk_size=size, actor=by, now=wiring.clock.now())
+        return f"Backfill {backfill.pk} makes the partitions anew, in {words.count(backfill.chunks.count(), 'chunk')}."
+
+    return perform_action(request, "rerun", dataset, use_case, then=reverse("dataset-pipeline", args=[name]))
+
+
+@require_POST
+def act_on_backfill(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """`action`: pause, resume, cancel or retry."""
+    dataset = find_dataset(name)
+
+    def use_case(actor: User) -> str:
+        backfill, action = find_backfill(dataset, number), request.POST.get("action", "")
+        change_backfill(backfill, action, actor=actor.get_username(), now=wiring.clock.now())
+        return f"Backfill {number} is {backfill.get_state_display().lower()}."
+
+    return perform_action(request, "rerun", dataset, use_case, then=reverse("dataset-pipeline", args=[name]))

@@ -12,8 +12,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ingestion.lake import readers
-from ingestion.models import JobKind, JobRun, JobState, Pipeline, RefusedBatch
+from ingestion.models import Backfill, JobKind, JobRun, JobState, Pipeline, RefusedBatch
 from ingestion.pipelines.registering import LINEAGE_SOURCE, register_pipeline
+from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed, FeedKind, LineageEdge
 from lakehub.http.security_headers import POLICY
 from tests import factories as given
@@ -22,7 +23,7 @@ from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, 
 
 pytestmark = pytest.mark.django_db
 PAGE = "/datasets/flights-by-day/pipeline"
-MOST_QUERIES = 33
+MOST_QUERIES = 37
 
 
 @pytest.fixture
@@ -170,6 +171,7 @@ def _grow(table: DatasetCopy, numbers: range) -> None:
     for number in numbers:
         copy = given.copy(table.dataset, f"dc{number + 2}")
         ran(copy)
+        given.backfill(copy).chunks.update(state="failed", error="No space left")
         LineageEdge.objects.create(upstream=table.dataset, downstream=given.dataset(f"next{number}"), source=LINEAGE_SOURCE)  # fmt: skip
 
 
@@ -223,3 +225,33 @@ def test_a_decision_is_made_on_the_page(client: Client, table: DatasetCopy) -> N
     assert JobRun.objects.get(state=JobState.QUEUED).params == {"skip_to": {"flights": "1"}}
     client.force_login(given.user("stranger"))
     assert client.post(address, {"decision": "drop", "reason": "Again"}).status_code == 403
+
+
+def test_backfills_show_how_far_they_are_and_what_failed_and_can_be_changed(table: DatasetCopy, client: Client) -> None:
+    client.force_login(given.member(given.user("olga"), table.dataset.team, Role.ON_CALL).user)
+    given.with_table(table)
+    assert "No backfill yet. One makes partitions anew" in shown(client)
+    body = {"data_center": "dc1", "first": "2013-01-01", "last": "2013-01-25", "chunk_size": "10"}
+    asked = client.post(f"{PAGE}/backfills", body, follow=True)
+    assert "makes the partitions anew, in 3 chunks." in asked.content.decode()
+    backfill = Backfill.objects.get()
+    done, failed = backfill.chunks.filter(number=1), backfill.chunks.filter(number=2)
+    done.update(state="succeeded", rows=1_234, began_at=NOW - 4 * MINUTE, ended_at=NOW)
+    failed.update(state="failed", error="No space left")
+    page = shown(client)
+    assert "10 of 25 partitions done, 10 failed; 1,234 rows new, changed or deleted; about 2 min left." in page
+    assert "Chunk 2, 2013-01-11 to 2013-01-20: No space left" in page
+    assert re.findall(r'name="action" value="(\w+)"', html_of(client)) == ["pause", "cancel"]
+    client.post(f"{PAGE}/backfills/{backfill.pk}", {"action": "pause"})
+    assert re.findall(r'name="action" value="(\w+)"', html_of(client)) == ["resume", "cancel"]
+    refused = client.post(f"{PAGE}/backfills", {**body, "first": "2013-02-01"}, follow=True)
+    assert "lies after `last`" in refused.content.decode().replace("<code>", "`").replace("</code>", "`")
+
+
+def test_who_may_not_rerun_is_not_offered_a_backfill(table: DatasetCopy, client: Client) -> None:
+    given.backfill(table)
+    client.force_login(given.user("anna"))
+    page = html_of(client)
+    assert "2026-11-16 to 2026-11-16" in page
+    assert "Make partitions anew" not in page
+    assert 'name="action"' not in page
