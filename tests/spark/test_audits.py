@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingestion.domain.pipelines.definition import Audit
+from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, Audit
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.etl import few_rows
 from ingestion.spark.loading.small_batches import MAX_ROWS
@@ -48,6 +48,23 @@ def refused(report: JobReport) -> dict[str, dict[str, Any]]:
 
 def kept_rows(report: JobReport) -> int:
     return int(pq.read_table(report.output["refused"]["kept_at"].removeprefix("file://")).num_rows)
+
+
+def test_partitions_that_are_made_anew_as_a_whole_are_judged_before_they_are_replaced(lake: PipelineLake) -> None:
+    """Also the one that would be left without rows."""
+    audits = (Audit("a day has flights", "rows(this) > 0"), Audit("few flights", "maximum(this.flights) < 100"))
+    lake = replace(lake, pipelines={"wide": replace(DAYS, operation=INSERT_OVERWRITE, audits=audits)})
+    assert lake.run("bootstrap").error is None
+    before, commits = lake.stored("wide").collect(), len(Timeline(lake.uri("wide")).commits())
+    lake.remove("flights", [(n, "2013-01-01", "", "", 0) for n in range(0, 40, 4)])
+    (audit,) = refused(lake.run("incremental")).values()
+    assert (audit["audit"], audit["partitions"]) == ("a day has flights", ("2013-01-01",))
+    assert (sorted(lake.stored("wide").collect()), len(Timeline(lake.uri("wide")).commits())) == (
+        sorted(before),
+        commits,
+    )
+    assert replace(lake, is_audited=False).run("incremental").error is None
+    assert lake.differences("wide") == NOTHING
 
 
 def test_a_first_load_that_does_not_pass_makes_no_table(lake: PipelineLake) -> None:
