@@ -218,6 +218,7 @@ LAKEHUB_SPARK_MEMORY = env.text("LAKEHUB_SPARK_MEMORY", "1g")
 LAKEHUB_JAVA_HOME = env.text("LAKEHUB_JAVA_HOME")
 LAKEHUB_CACHE = locations.cache_folder()
 LAKEHUB_STAGING = Path(env.text("LAKEHUB_STAGING", str(LAKEHUB_HOME / "staging"))).resolve()
+LAKEHUB_TRANSFORMERS = str(Path(env.text("LAKEHUB_TRANSFORMERS")).resolve()) if env.text("LAKEHUB_TRANSFORMERS") else ""
 LAKEHUB_SOURCE_HOSTS = env.hosts("LAKEHUB_SOURCE_HOSTS")
 LAKEHUB_SOURCE_ROOTS = [Path(root).resolve() for root in env.words("LAKEHUB_SOURCE_ROOTS")]
 LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = env.flag("LAKEHUB_ALLOW_PRIVATE_WEBHOOKS", False)

@@ -12,6 +12,7 @@ from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE
 from ingestion.models import Pipeline
 from ingestion.pipelines.specs import column_names
+from ingestion.pipelines.transformers import check_transformers
 from ingestion.ports import audit_check
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import DataCenter, Dataset, FeedKind, LineageEdge
@@ -22,13 +23,15 @@ _MAX_NAMES = 1000
 
 @dataclass(frozen=True)
 class Checked:
-    """A pipeline whose every name was found. `target`: its dataset, where it is registered already; `inputs`: datasets by the names of the SELECT."""
+    """A pipeline whose every name was found. `target`: its dataset, where it is registered already; `inputs`: datasets by the names of the SELECT.
+    `transformer_digests`: by name of a transformer that of its file; without those that are on other machines only."""
 
     pipeline: PipelineDefinition
     team: Team
     inputs: Mapping[str, Dataset]
     data_centers: tuple[DataCenter, ...]
     target: Dataset | None
+    transformer_digests: Mapping[str, str]
 
 
 def check_pipeline(texts: Mapping[str, str]) -> Checked:
@@ -41,6 +44,7 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
         near = did_you_mean(pipeline.team, Team.objects.values_list("name", flat=True)[:_MAX_NAMES])
         problems.append(Problem(PIPELINE_FILE, 0, f"There is no team `{pipeline.team}`.{near}"))
     problems += _audit_problems(pipeline, inputs)
+    digests = check_transformers(pipeline, problems)
     target = Dataset.objects.filter(name=pipeline.name).select_related("feed").first()
     problems += _target_problems(pipeline, target)
     problems += _circle_problems(target, inputs)
@@ -55,7 +59,7 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
         )
     if problems or team is None:
         raise BadPipeline(problems)
-    return Checked(pipeline, team, inputs, centers, target)
+    return Checked(pipeline, team, inputs, centers, target, digests)
 
 
 def _is_known(texts: Mapping[str, str]) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ingestion.domain.pipelines.plan import Change, Effect, changes_between, makes_other_rows
+from ingestion.domain.pipelines.definition import PipelineDefinition
+from ingestion.domain.pipelines.plan import Change, Effect, changes_between, code_changes, makes_other_rows
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import read_pipeline
 from ingestion.lake.table_sizes import TableSize, size_of
@@ -65,20 +66,26 @@ class Plan:
 def plan_of(checked: Checked) -> Plan:
     """Reads the catalog and lists files of the lake; writes nothing."""
     registered = None if checked.target is None else Pipeline.objects.filter(dataset=checked.target).first()
-    changes = () if registered is None else changes_of(registered.files, checked)
+    changes = () if registered is None else changes_of(registered, checked)
     plan = Plan(checked, registered is None, changes, (), None, (*_readers(checked),))
     if not plan.makes_rows:
         return plan
     return replace(plan, reads=(*_reads(checked),), size_now=_size_in(checked, checked.target))
 
 
-def changes_of(before: Mapping[str, str], checked: Checked) -> tuple[Change, ...]:
-    """`before`: the files that are registered."""
+def changes_of(registered: Pipeline, checked: Checked) -> tuple[Change, ...]:
+    """`registered`: as it was until now."""
     try:
-        known = read_with_columns(before, input_datasets(before))
+        known = read_with_columns(registered.files, input_datasets(registered.files))
     except BadPipeline:
         return (Change("files", "cannot be read any more", "as given", Effect.ALL_ROWS),)
-    return changes_between(known, checked.pipeline)
+    of_code = code_changes(_digests_before(registered, known), checked.transformer_digests)
+    return (*changes_between(known, checked.pipeline), *of_code)
+
+
+def _digests_before(registered: Pipeline, known: PipelineDefinition) -> dict[str, str]:
+    """Of those that it names; of one that could not be read then, nothing is known."""
+    return {each.name: registered.transformer_digests.get(each.name, "") for each in known.transformers}
 
 
 def _reads(checked: Checked) -> Iterator[TableRead]:

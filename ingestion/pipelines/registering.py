@@ -60,14 +60,27 @@ def register_pipeline(
         may(checked.target.team)
     with transaction.atomic():
         known = Pipeline.objects.select_for_update().filter(dataset=checked.target).first() if checked.target else None
-        before = None if known is None else dict(known.files)
         dataset = _save_dataset(checked, now)
         on_commit = checked.pipeline.on_commit
-        facts = {"files": dict(texts), "on_commit": on_commit, "changed_by": actor, "changed_at": now}
+        digests = _digests(checked, known)
+        facts = {
+            "files": dict(texts),
+            "on_commit": on_commit,
+            "transformer_digests": digests,
+            "changed_by": actor,
+            "changed_at": now,
+        }
         Pipeline.objects.update_or_create(dataset=dataset, defaults=facts)
-        audit_log.record(actor, "pipeline", f"dataset:{dataset.name}", now=now, is_new=before is None)
+        audit_log.record(actor, "pipeline", f"dataset:{dataset.name}", now=now, is_new=known is None)
         wake_on_metadata_change()
-    return Registered(dataset, before is None, before is not None and makes_other_rows(changes_of(before, checked)))
+    return Registered(dataset, known is None, known is not None and makes_other_rows(changes_of(known, checked)))
+
+
+def _digests(checked: Checked, known: Pipeline | None) -> dict[str, str]:
+    """Of one that cannot be read here, that of the last time stays."""
+    before = {} if known is None else known.transformer_digests
+    names = [each.name for each in checked.pipeline.transformers]
+    return {name: digest for name in names if (digest := checked.transformer_digests.get(name) or before.get(name))}
 
 
 def _save_dataset(checked: Checked, now: datetime) -> Dataset:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ingestion.domain.pipelines.cases_file import PipelineTest, read_tests_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.pipelines.checking import Checked
+from ingestion.pipelines.transformers import transformer_specs, transformers_folder
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl.rehearsing import Rehearsed, rehearse
 from ingestion.spark.session import open_session
@@ -39,7 +40,14 @@ def run_tests(checked: Checked, tests: tuple[PipelineTest, ...]) -> Iterator[Reh
     """Raises JobError and what Spark raises for a value that does not fit, or a SELECT that cannot run."""
     pipeline = checked.pipeline
     inputs = tuple(PipelineInputSpec(each.name, "") for each in pipeline.inputs)
-    spec = PipelineSpec(inputs, pipeline.transform, pipeline.columns.types, pipeline.precombine)
+    spec = PipelineSpec(
+        inputs,
+        pipeline.transform,
+        pipeline.columns.types,
+        pipeline.precombine,
+        transformers=transformer_specs(pipeline, checked.transformer_digests),
+        transformers_folder=transformers_folder(),
+    )
     types = {name: _types(dataset) for name, dataset in checked.inputs.items()}
     yield from rehearse(open_session(), spec, pipeline.record_key, types, tests)
 

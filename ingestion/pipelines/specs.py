@@ -8,6 +8,7 @@ from ingestion.domain.pipelines.affected_keys import affected_keys, affected_par
 from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.models import Pipeline
+from ingestion.pipelines.transformers import transformer_specs, transformers_folder
 from ingestion.ports import auditor
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -40,7 +41,15 @@ def pipeline_spec_of(
     audits = {each.name: each.test for each in pipeline.audits} if is_audited else {}
     columns_made, asked = pipeline.columns.types, auditor() if audits else ""
     return PipelineSpec(
-        tuple(inputs), pipeline.transform, columns_made, pipeline.precombine, audits, asked, dict(skip_to or {})
+        tuple(inputs),
+        pipeline.transform,
+        columns_made,
+        pipeline.precombine,
+        audits,
+        asked,
+        dict(skip_to or {}),
+        transformer_specs(pipeline, registered.transformer_digests),
+        transformers_folder() if pipeline.transformers else "",
     )
 
 

@@ -16,7 +16,7 @@ from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineIn
 from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import JobSpec, PipelineInputSpec, PipelineSpec, TableSpec
+from ingestion.spark.contract.spec import JobSpec, PipelineInputSpec, PipelineSpec, TableSpec, TransformerSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.indexes import INDEXES
 from ingestion.spark.tables import hudi
@@ -69,6 +69,7 @@ class PipelineLake:
     index: str = "simple"
     is_audited: bool = True
     skip_to: dict[str, str] = field(default_factory=dict)
+    transformers_folder: str = ""
     input_options: dict[str, str] = field(default_factory=dict)
     """Of Hudi, with which inputs are written."""
     numbers: count[int] = field(default_factory=lambda: count(1))
@@ -120,7 +121,18 @@ class PipelineLake:
         ]
         audits = {each.name: each.test for each in made.audits} if self.is_audited else {}
         types = made.columns.types
-        return PipelineSpec(tuple(inputs), made.transform, types, made.precombine, audits, AUDITOR, self.skip_to)
+        transformers = tuple(TransformerSpec(each.name) for each in made.transformers)
+        return PipelineSpec(
+            tuple(inputs),
+            made.transform,
+            types,
+            made.precombine,
+            audits,
+            AUDITOR,
+            self.skip_to,
+            transformers,
+            self.transformers_folder,
+        )
 
     def _columns(self, dataset: str) -> list[str]:
         made = self.tables.get(dataset)

@@ -224,4 +224,4 @@ def ignored_inputs(registered: Pipeline) -> list[PipelineInput]:
 
 def files_of(registered: Pipeline) -> list[tuple[str, str]]:
     """By name, in the order in which they are read."""
-    return [(name, registered.files.get(name, "")) for name in FILES]
+    return [(name, registered.files[name]) for name in FILES if name in registered.files]

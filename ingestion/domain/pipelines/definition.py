@@ -31,13 +31,22 @@ class Audit:
 
 
 @dataclass(frozen=True)
+class Transformer:
+    """A function of a Python file in the operator's folder, as `fares.py:round_fares`, that gets the rows of the SELECT as a DataFrame and returns others.
+    `line`: of the file that names it."""
+
+    name: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
 class PipelineDefinition:
     """`name` is that of the target dataset as well. `source`: the name of the input that `<SRC>` stands for.
 
     `precombine`: of rows with one record key the one with the greatest value in this column stays; empty: the SELECT makes each key once.
     `operation`: what a run writes, the rows that changes reach, or the partitions that have such rows as a whole.
     `on_commit`: it runs as soon as an input has a commit, and looks by itself `every` so often as well.
-    `transform`: the SELECT, with the source's name in place of `<SRC>`.
+    `transform`: the SELECT, with the source's name in place of `<SRC>`. `transformers`: in this order, after it.
     """
 
     name: str
@@ -57,6 +66,7 @@ class PipelineDefinition:
     on_commit: bool = False
     description: str = ""
     audits: tuple[Audit, ...] = ()
+    transformers: tuple[Transformer, ...] = ()
 
     @property
     def followed(self) -> tuple[PipelineInput, ...]:

@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
 
+_SHOWN = 12
+"""Characters of a digest."""
+
 
 class Effect(StrEnum):
     """From the least on."""
@@ -49,6 +52,7 @@ def _all_changes(before: PipelineDefinition, after: PipelineDefinition) -> Itera
     yield from _named("column", before.columns.types, after.columns.types, Effect.ALL_ROWS)
     yield from _input_changes(before, after)
     yield Change("SELECT", before.transform, after.transform, Effect.ALL_ROWS)
+    yield Change("transformers", _transformers(before), _transformers(after), Effect.ALL_ROWS)
 
 
 def _when(pipeline: PipelineDefinition) -> str:
@@ -57,6 +61,17 @@ def _when(pipeline: PipelineDefinition) -> str:
 
 def _audits(pipeline: PipelineDefinition) -> dict[str, str]:
     return {each.name: each.test for each in pipeline.audits}
+
+
+def _transformers(pipeline: PipelineDefinition) -> str:
+    return ", ".join(each.name for each in pipeline.transformers)
+
+
+def code_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
+    """Of transformers, by name the digest of the file: as it is registered, and as it is. None of those that are in one of the two only."""
+    for name in after:
+        if name in before and before[name] != after[name]:
+            yield Change(f"code of {name}", before[name][:_SHOWN], after[name][:_SHOWN], Effect.ALL_ROWS)
 
 
 def _named(kind: str, before: Mapping[str, str], after: Mapping[str, str], effect: Effect) -> Iterator[Change]:

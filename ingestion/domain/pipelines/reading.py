@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ingestion.domain.column_types import is_certain_key
 from ingestion.domain.pipelines.affected_keys import check_followed
@@ -18,6 +18,8 @@ from lakehub.kernel.suggest import did_you_mean
 
 _PARTITION_TYPES = ("string", "int", "long", "date")
 FILES = (TABLE_FILE, PIPELINE_FILE, TRANSFORM_FILE)
+_ALL_ROWS = "SELECT * FROM <SRC>"
+"""Of a pipeline that has transformers in place of a SELECT."""
 
 
 def inputs_of(texts: Mapping[str, str]) -> tuple[PipelineInput, ...]:
@@ -30,6 +32,8 @@ def read_pipeline(
 ) -> PipelineDefinition:
     """`texts`: by the name of the file. `columns`: of the inputs, where they are known. `is_strict`: columns that none of them has are wrong; a table of the lake may have
     some that its source has lost. Raises BadPipeline with all that is wrong."""
+    if read_pipeline_file(texts.get(PIPELINE_FILE, ""), []).facts.get("transformers"):
+        texts = {TRANSFORM_FILE: _ALL_ROWS, **texts}
     problems = [Problem(name, 0, "The file is missing.") for name in FILES if name not in texts]
     if problems:
         raise BadPipeline(problems)
@@ -86,6 +90,14 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
             yield Problem(PIPELINE_FILE, 0, f"The input `{each.name}` is the target itself.")
 
 
+def _columns_of_select(file: PipelineFile, target: Schema) -> Collection[str]:
+    """Others are made by transformers, where it has any."""
+    facts = file.facts
+    if not facts["transformers"]:
+        return target.names
+    return [*dict.fromkeys((*facts["record_key"], *filter(None, (facts["partition"], facts["precombine"]))))]
+
+
 def _shape_problems(
     file: PipelineFile, target: Schema, transform: str, columns: Columns | None, *, is_strict: bool
 ) -> Iterator[Problem]:
@@ -101,7 +113,7 @@ def _shape_problems(
             )
         if unknown:
             return
-        for name in target.names:
+        for name in _columns_of_select(file, target):
             shape.value_of(name)
         check_followed(shape, file.facts["record_key"])
     except NotFollowed as problem:

@@ -190,10 +190,19 @@ class PipelineInputSpec:
 
 
 @dataclass(frozen=True)
+class TransformerSpec:
+    """A function `fares.py:round_fares` of the operator's folder. `digest`: of the file, as it was registered; empty: not known."""
+
+    name: str
+    digest: str = ""
+
+
+@dataclass(frozen=True)
 class PipelineSpec:
     """How the rows of the table are made. `columns`: types by name, in order. `precombine`: of rows with one key the one with the greatest value in
     this column stays. `audits`: tests by name, that the rows have to pass before they are committed, and `auditor`, as `module:function`, who judges them.
-    `skip_to`: by input a completion up to which its changes are left out; empty: none are."""
+    `skip_to`: by input a completion up to which its changes are left out; empty: none are. `transformers`: after the SELECT, in this order, from
+    `transformers_folder` of this machine."""
 
     inputs: tuple[PipelineInputSpec, ...]
     transform: str
@@ -202,6 +211,8 @@ class PipelineSpec:
     audits: dict[str, str] = field(default_factory=dict)
     auditor: str = ""
     skip_to: dict[str, str] = field(default_factory=dict)
+    transformers: tuple[TransformerSpec, ...] = ()
+    transformers_folder: str = ""
 
     @property
     def overwrites(self) -> bool:

@@ -8,16 +8,16 @@ from functools import reduce
 from operator import and_
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, Observation, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from ingestion.domain.column_types import parse_type
 from ingestion.domain.schema import Schema
+from ingestion.spark.etl.transformers.process import transform
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading.committing import staged_rows
 from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, StagedBatch
-from ingestion.spark.tables.spark_columns import comparable
+from ingestion.spark.tables.spark_columns import comparable, type_of_spark
 
 _MAX_VALUES = 1_000
 """Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
@@ -29,7 +29,7 @@ def target_schema(job: Job) -> Schema:
 
 
 def rows_of_partitions(views: InputViews, values: Sequence[Any], job: Job) -> DataFrame:
-    return all_rows(views, job).where(F.col(str(job.table.partition_column)).isin(*values))
+    return selected_rows(views, job).where(F.col(str(job.table.partition_column)).isin(*values))
 
 
 class KeyFacts(NamedTuple):
@@ -52,39 +52,64 @@ class KeyFacts(NamedTuple):
 def rows_of_keys(views: InputViews, keys: DataFrame, facts: KeyFacts, job: Job) -> DataFrame:
     """Only rows that can have one of the keys, said so that it reaches the scans of the inputs."""
     rows = reduce(
-        lambda kept, name: kept.where(F.col(name).isin(*facts.values[name])), facts.values, all_rows(views, job)
+        lambda kept, name: kept.where(F.col(name).isin(*facts.values[name])), facts.values, selected_rows(views, job)
     )
     condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
     return rows.join(keys, condition, "left_semi")
 
 
-def all_rows(views: InputViews, job: Job) -> DataFrame:
-    """In the target's columns and types."""
-    rows = views.query(views.pipeline.transform)
+def selected_rows(views: InputViews, job: Job) -> DataFrame:
+    """What the SELECT makes, in the target's columns and types. Where transformers follow: in all of its columns, of which those that they do not change are the target's."""
+    rows, types = views.query(views.pipeline.transform), target_schema(job).types
+    if not views.pipeline.transformers:
+        return _in_target_columns(rows, types, job)
+    if len({name.casefold() for name in rows.columns}) != len(rows.columns):
+        raise JobError(f"The SELECT of `{job.table.name}` makes two columns with one name. Nothing was written.")
+    wanted = dict.fromkeys((*_columns_that_stay(job), *filter(None, [job.pipeline_spec.precombine])))
+    named = {name.casefold() for name in wanted}
+    others = [
+        F.col(f"`{name}`").cast(type_).alias(name)
+        for name, type_ in _schema_of(rows).types.items()
+        if name.casefold() not in named
+    ]
+    return _in_target_columns(rows, {name: types[name] for name in wanted}, job, others)
+
+
+def _columns_that_stay(job: Job) -> tuple[str, ...]:
+    """The record key and the partition of a row, which no transformer changes."""
+    return tuple(dict.fromkeys((*job.table.record_key, *filter(None, [job.table.partition_column]))))
+
+
+def _schema_of(rows: DataFrame) -> Schema:
+    return Schema.of({column.name: str(type_of_spark(column.dataType)) for column in rows.schema})
+
+
+def _in_target_columns(rows: DataFrame, types: Mapping[str, str], job: Job, others: Sequence[Column] = ()) -> DataFrame:
     made = {name.casefold(): name for name in rows.columns}
-    if missing := [name for name in target_schema(job).names if name.casefold() not in made]:
+    if missing := [name for name in types if name.casefold() not in made]:
         raise JobError(
             f"The SELECT of `{job.table.name}` makes no column `{missing[0]}`, which table.sql has. Nothing was written."
         )
-    values = [
-        F.col(f"`{made[name.casefold()]}`").cast(type_).alias(name) for name, type_ in target_schema(job).types.items()
-    ]
-    return rows.select(*values)
+    values = [F.col(f"`{made[name.casefold()]}`").cast(type_).alias(name) for name, type_ in types.items()]
+    return rows.select(*values, *others)
 
 
-def stage(job: Job, rows: DataFrame, uri: str) -> StagedBatch:
-    """Each key once, written below `uri` for the write path. Raises JobError where a row has no key."""
+def stage(job: Job, rows: DataFrame, uri: str, *, tries_halves: bool = False) -> StagedBatch:
+    """`rows`: as the SELECT makes them. Each key once, through the transformers, written below `uri` for the write path. Raises JobError where a row has no key, and where
+    a transformer does what it may not; with `tries_halves`, also where one does not make each row of one."""
     with job.phase("compute"):
-        batch = _written(rows if not job.pipeline_spec.precombine else each_key_once(rows, job), job, uri)
+        batch = _written(rows if not job.pipeline_spec.precombine else each_key_once(rows, job), uri)
         keys = _count_keys(job, staged_rows(job, batch))
         if keys < batch.rows:  # seldom: rows are sorted by key only where one comes twice
-            batch = _written(each_key_once(staged_rows(job, batch).drop(SEQUENCE_COLUMN), job), job, f"{uri}/once")
+            batch = _written(each_key_once(staged_rows(job, batch).drop(SEQUENCE_COLUMN), job), f"{uri}/once")
+        if job.pipeline_spec.transformers:
+            batch = _transformed(job, batch, f"{uri}/transformed", tries_halves=tries_halves)
         _count_partitions(job, staged_rows(job, batch), batch)
     return batch
 
 
-def _written(rows: DataFrame, job: Job, uri: str) -> StagedBatch:
-    batch = StagedBatch(uri, target_schema(job))
+def _written(rows: DataFrame, uri: str) -> StagedBatch:
+    batch = StagedBatch(uri, _schema_of(rows))
     seen = Observation("staged")
     numbered = rows.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
     numbered.observe(seen, F.count("*").alias("rows")).write.mode("overwrite").parquet(batch.rows_uri)
@@ -92,8 +117,19 @@ def _written(rows: DataFrame, job: Job, uri: str) -> StagedBatch:
     return batch
 
 
+def _transformed(job: Job, given: StagedBatch, uri: str, *, tries_halves: bool) -> StagedBatch:
+    schema = target_schema(job)
+    if not given.rows:
+        columns = ", ".join(f"`{name}` {type_}" for name, type_ in schema.types.items())
+        return _written(job.spark.createDataFrame([], columns), uri)
+    batch = StagedBatch(uri, schema)
+    transform(job, given.rows_uri, batch.rows_uri, stays=_columns_that_stay(job), tries_halves=tries_halves)
+    batch.read = batch.rows = staged_rows(job, batch).count()
+    return batch
+
+
 def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
-    types = {name: parse_type(type_) for name, type_ in job.pipeline_spec.columns.items()}
+    types = {column.name: type_of_spark(column.dataType) for column in rows.schema}
     same_key = Window.partitionBy(*job.table.record_key)
     # Of equals always the same one, whenever it is computed. Most keys come once: their rows are not written out as texts for it.
     text = F.to_json(F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items())))
@@ -107,7 +143,7 @@ def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
 
 def _count_keys(job: Job, staged: DataFrame) -> int:
     """Raises JobError where a part of one is null, or the partition."""
-    names = [*dict.fromkeys((*job.table.record_key, *filter(None, [job.table.partition_column])))]
+    names = _columns_that_stay(job)
     nulls = {name: f"_null_{number}" for number, name in enumerate(names)}
     counted = [F.count_if(F.col(name).isNull()).alias(alias) for name, alias in nulls.items()]
     sums = (

@@ -1,4 +1,4 @@
-"""A pipeline's SELECT over rows that were written for it: no lake takes part."""
+"""A pipeline's SELECT and transformers over rows that were written for it: no lake takes part."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ingestion.spark.contract.spec import JobSpec, PipelineSpec, TableSpec
 from ingestion.spark.etl import recomputing
 from ingestion.spark.etl.views import InputViews, session_beside
 from ingestion.spark.job import Job, JobError
+from ingestion.spark.loading.committing import staged_rows
+from lakehub.scratch import temporary_folder
 
 MAX_SHOWN = 20
 _NOWHERE = "file:///nowhere"
@@ -46,8 +48,10 @@ def rehearse(
         session = session_beside(spark)
         rows = {name: _frame(session, test.given.get(name, ()), types) for name, types in input_types.items()}
         views = InputViews.over(session, pipeline, rows)
-        made = recomputing.each_key_once(recomputing.all_rows(views, job), job)
-        yield _compared(test, made, _frame(session, test.expected, pipeline.columns))
+        with temporary_folder("rehearsal") as folder:
+            batch = recomputing.stage(job, recomputing.selected_rows(views, job), folder.as_uri(), tries_halves=True)
+            made = staged_rows(job, batch).select(*pipeline.columns)
+            yield _compared(test, made, _frame(spark, test.expected, pipeline.columns))
 
 
 def _frame(spark: SparkSession, rows: Sequence[Row], types: Mapping[str, str]) -> DataFrame:

@@ -51,7 +51,9 @@ def _commit_all_rows(job: Job, plan: CommitPlan, commit: write_path.CommitAttemp
     with job.phase("read"):
         position = _position_now(job.pipeline_spec)  # before the rows: what is committed meanwhile is read again
     with write_path.staging_folder(job) as uri:
-        batch = recomputing.stage(job, recomputing.all_rows(InputViews.of_now(job.spark, job.pipeline_spec), job), uri)
+        batch = recomputing.stage(
+            job, recomputing.selected_rows(InputViews.of_now(job.spark, job.pipeline_spec), job), uri
+        )
         return write_path.commit_batch(job, batch, replace(plan, position=position), commit)
 
 
@@ -172,7 +174,7 @@ def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
         values = reach.values_named(job.spec.partitions, job)
         with write_path.staging_folder(job) as uri:
             return _overwrite(job, start, views, values, uri, position=None)
-    made, stored = recomputing.all_rows(views, job), hudi.read_table(views.session, job.table)
+    made, stored = recomputing.selected_rows(views, job), hudi.read_table(views.session, job.table)
     names, types = job.table.record_key, recomputing.target_schema(job).types
     parts = [
         rows.where(F.col(column).isin(*job.spec.partitions)).select(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from django.test import Client
 
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.models import JobKind, JobRun, JobState, Pipeline, ReaderPosition
+from ingestion.pipelines.checking import check_pipeline
+from ingestion.pipelines.planning import plan_of
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule, job_runs, run_worker
@@ -336,3 +339,45 @@ def test_other_facts_can_be_changed_where_a_source_has_lost_a_column(inputs: dic
     ).remakes_rows
     (problem,) = problems(**{"transform.sql": TRANSFORM.replace("sum(", "max(")})
     assert "`flights` has no column `delay`" in problem
+
+
+TRANSFORMED = {"pipeline.yaml": PIPELINE + "transformers:\n  - python: fares.py:round_fares\n"}
+
+
+def test_a_transformer_is_one_of_the_operators_folder_and_its_jobs_are_told_which_file_it_was(
+    inputs: dict[str, Dataset], tmp_path: Path, settings: Any
+) -> None:
+    settings.LAKEHUB_TRANSFORMERS = ""
+    (problem,) = problems(**TRANSFORMED)
+    assert problem.startswith("pipeline.yaml:12: The transformer `fares.py:round_fares` cannot be used: this instance takes none.")  # fmt: skip
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    (problem,) = problems(**TRANSFORMED)
+    assert problem.startswith("pipeline.yaml:12: The transformer `fares.py:round_fares` is not there: the folder")
+    assert not Pipeline.objects.exists()
+    code = tmp_path / "fares.py"
+    code.write_text("def round_fares(rows):\n    return rows\n")
+    spec = pipeline_spec_of(given.copy_of(register(**TRANSFORMED)))
+    assert (spec.transformers_folder, [each.name for each in spec.transformers]) == (str(tmp_path), ["fares.py:round_fares"])  # fmt: skip
+    assert spec.transformers[0].digest == hashlib.sha256(code.read_bytes()).hexdigest()
+
+
+def test_other_code_of_a_transformer_makes_all_rows_anew_where_it_is_registered_again(
+    inputs: dict[str, Dataset], tmp_path: Path, settings: Any
+) -> None:
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    code = tmp_path / "fares.py"
+    code.write_text("def round_fares(rows):\n    return rows\n")
+    register()
+    texts = {**TEXTS, **TRANSFORMED}
+    assert register_pipeline(texts, actor="ana", now=NOW).remakes_rows, "it has one now"
+    assert not register_pipeline(texts, actor="ana", now=NOW).remakes_rows
+    before = Pipeline.objects.get().transformer_digests
+    code.write_text("def round_fares(rows):\n    return rows.distinct()\n")
+    (change,) = plan_of(check_pipeline(texts)).changes
+    assert (change.what, str(change.effect)) == ("code of fares.py:round_fares", "all rows")
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path / "on-other-machines-only")
+    assert not register_pipeline(texts, actor="ana", now=NOW).remakes_rows
+    assert Pipeline.objects.get().transformer_digests == before, "what is known of it stays"
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    assert register_pipeline(texts, actor="ana", now=NOW).remakes_rows
+    assert Pipeline.objects.get().transformer_digests != before

@@ -1,0 +1,138 @@
+"""Transformers that a pipeline names, and the operator's folder in which their files are."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from ingestion.domain.pipelines.definition import Transformer
+from ingestion.domain.pipelines.plan import Effect, changes_between, code_changes
+from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.spark.etl.transformers.errors import error_words
+from ingestion.spark.etl.transformers.files import MAX_BYTES, NoTransformer, read_transformer
+from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM, problems
+
+TWO = "transformers:\n  - python: fares.py:round_fares\n  - {python: fares.py:with_zone}\n"
+TEXTS = {"table.sql": TABLE, "pipeline.yaml": PIPELINE + TWO, "transform.sql": TRANSFORM}
+
+
+def test_they_are_read_in_their_order_with_their_lines() -> None:
+    read = read_pipeline(TEXTS).transformers
+    assert read == (Transformer("fares.py:round_fares"), Transformer("fares.py:with_zone"))
+    assert [each.line for each in read] == [12, 13]
+
+
+@pytest.mark.parametrize(
+    ("transformers", "why"),
+    [
+        ("transformers: fares.py:f\n", "pipeline.yaml:11: `transformers` is a list"),
+        ("transformers:\n  - fares.py:f\n", "pipeline.yaml:12: A transformer is a function in Python: write `- python: fares.py:round_fares`."),
+        ("transformers:\n  - pyton: fares.py:f\n", "pipeline.yaml:12: A transformer has no field `pyton`: it is a function in Python. Did you mean `python`?"),
+        ("transformers:\n  - class: org.example.Fares\n", "pipeline.yaml:12: A transformer has no field `class`"),
+        ("transformers:\n  - python: [a, b]\n", "pipeline.yaml:12: A transformer is a function"),
+        ("transformers:\n  - python: ../fares.py:f\n", "pipeline.yaml:12: `python` is '../fares.py:f': write `fares.py:round_fares`, with a file that is in the operator's folder itself"),
+        ("transformers:\n  - python: fares.round\n", "pipeline.yaml:12: `python` is 'fares.round': write"),
+        ("transformers:\n  - python: /etc/x.py:f\n", "pipeline.yaml:12: `python` is '/etc/x.py:f'"),
+        ("transformers:\n" + "  - python: a.py:f\n" * 21, "pipeline.yaml:11: It has 21 transformers, 20 at most."),
+        ("transformer:\n  - python: a.py:f\n", "pipeline.yaml:11: There is no field `transformer`. Did you mean `transformers`?"),
+    ],
+)  # fmt: skip
+def test_what_is_none_is_refused_with_its_line(transformers: str, why: str) -> None:
+    assert any(problem.startswith(why) for problem in problems(pipeline=PIPELINE + transformers))
+
+
+def test_they_make_columns_that_the_select_lacks_and_no_key_partition_or_precombine() -> None:
+    less = TRANSFORM.replace(", sum(f.delay) AS delay", "")
+    assert problems(transform=less)
+    assert not problems(transform=less, pipeline=PIPELINE + TWO)
+    (problem,) = problems(transform=less, pipeline=PIPELINE + TWO + "precombine: delay\n")
+    assert "The SELECT has no column `delay` of its own" in problem
+    (problem,) = problems(transform=TRANSFORM.replace("f.day,", "f.day AS at,", 1), pipeline=PIPELINE + TWO)
+    assert "The SELECT has no column `day` of its own" in problem
+
+
+def test_in_place_of_the_select_they_get_all_of_the_source() -> None:
+    texts = {"table.sql": TABLE, "pipeline.yaml": PIPELINE.partition("inputs:")[0] + TWO}
+    read = read_pipeline(texts, {"flights": ("id", "day", "airline")})
+    assert re.sub(r"\s+", " ", read.transform) == "SELECT * FROM `flights`"
+    assert "transform.sql: The file is missing." in _problems_of({**texts, "pipeline.yaml": PIPELINE})
+
+
+def _problems_of(texts: dict[str, str]) -> str:
+    with pytest.raises(ValueError) as bad:  # noqa: PT011  # any
+        read_pipeline(texts)
+    return str(bad.value)
+
+
+def test_others_another_order_or_other_code_may_make_other_rows() -> None:
+    turned = {**TEXTS, "pipeline.yaml": PIPELINE + "transformers: [{python: fares.py:with_zone}, {python: fares.py:round_fares}]\n"}  # fmt: skip
+    (change,) = changes_between(read_pipeline(TEXTS), read_pipeline(turned))
+    assert (change.what, change.before, change.effect) == ("transformers", "fares.py:round_fares, fares.py:with_zone", Effect.ALL_ROWS)  # fmt: skip
+    before, after = {"a.py:f": "1" * 64, "b.py:f": "2" * 64}, {"a.py:f": "3" * 64, "b.py:f": "2" * 64, "c.py:f": "4" * 64}  # fmt: skip
+    (code,) = code_changes(before, after)
+    assert (code.what, code.before, code.after, code.effect) == ("code of a.py:f", "1" * 12, "3" * 12, Effect.ALL_ROWS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "transformers"
+    folder.mkdir()
+    (folder / "fares.py").write_text("raise SystemExit\ndef round_fares(rows):\n    return rows\n")
+    return folder
+
+
+def test_a_file_is_read_and_not_run(folder: Path) -> None:
+    code = read_transformer(str(folder), "fares.py:round_fares")
+    assert (code.file, code.function, len(code.digest)) == ("fares.py", "round_fares", 64)
+    (folder / "fares.py").write_text(f"{code.text}\n")
+    assert read_transformer(str(folder), "fares.py:round_fares").digest != code.digest
+
+
+def test_what_is_not_in_the_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    def refusal(name: str, in_folder: str = str(folder)) -> str:
+        with pytest.raises(NoTransformer) as refused:
+            read_transformer(in_folder, name)
+        return str(refused.value)
+
+    assert "has no file `fars.py`. Did you mean `fares.py`?" in refusal("fars.py:round_fares")
+    assert "fares.py has no function `round`. Did you mean `round_fares`?" in refusal("fares.py:round")
+    assert "this instance takes none" in refusal("fares.py:round_fares", "")
+    assert "is not on this machine" in refusal("fares.py:round_fares", str(tmp_path / "gone"))
+    outside = tmp_path / "outside.py"
+    outside.write_text("def f(rows): return rows")
+    (folder / "link.py").symlink_to(outside)
+    assert "`link.py` leads out of the folder" in refusal("link.py:f")
+    assert "leads out of the folder" in refusal("../outside.py:f")
+    (folder / "below").mkdir()
+    (folder / "below" / "deep.py").write_text("def f(rows): return rows")
+    assert "leads out of the folder" in refusal("below/deep.py:f")
+    (folder / "inside.py").symlink_to(folder / "fares.py")
+    assert read_transformer(str(folder), "inside.py:round_fares").file == "inside.py"
+    (folder / "broken.py").write_text("x = 1\ndef f(:\n")
+    assert "broken.py:2 is no Python" in refusal("broken.py:f")
+    (folder / "bytes.py").write_bytes(b"\xff")
+    assert "is no text in UTF-8" in refusal("bytes.py:f")
+    (folder / "large.py").write_text("#" * (MAX_BYTES + 1))
+    assert "has more than 1,000,000 bytes" in refusal("large.py:f")
+    os.mkfifo(folder / "pipe.py")
+    assert "has no file `pipe.py`" in refusal("pipe.py:f")
+    (folder / "folder.py").mkdir()
+    assert "has no file `folder.py`" in refusal("folder.py:f")
+
+
+def test_of_an_error_of_a_worker_its_words_and_line_are_told() -> None:
+    text = """An error occurred while calling o77.parquet.
+: org.apache.spark.SparkException: Job aborted.
+\tat org.apache.spark.Foo(Foo.scala:1)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/usr/lib/pyspark/worker.py", line 1247, in main
+    process()
+  File "fares.py", line 45, in inverse
+ZeroDivisionError: integer division or modulo by zero
+
+\tat org.apache.spark.api.python.BasePythonRunner(PythonRunner.scala:572)
+"""
+    assert error_words(RuntimeError(text)) == "fares.py:45: ZeroDivisionError: integer division or modulo by zero"
