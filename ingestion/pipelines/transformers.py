@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from django.conf import settings
 
@@ -19,10 +18,8 @@ def transformers_folder() -> str:
 
 
 def check_transformers(pipeline: PipelineDefinition, problems: list[Problem]) -> dict[str, str]:
-    """By name the digests of their files; none where the folder is on other machines only, whose jobs look. What is wrong is added to `problems`."""
+    """By name the digests of their files, which jobs compare with those that they have. What is wrong is added to `problems`."""
     folder, digests = transformers_folder(), dict[str, str]()
-    if folder and not Path(folder).is_dir():
-        return {}
     for each in pipeline.transformers:
         try:
             digests[each.name] = read_transformer(folder, each.name).digest

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TypeAlias, cast
 
@@ -138,7 +139,9 @@ def _has_a_group(part: Part) -> bool:
     form = part.form
     if form is None or form.grain is not Grain.HOUR:
         return True
-    return not is_later_of_two_hours(parse_partition_name(part.value, form.grain, form.zone), form.zone)
+    with suppress(ValueError):  # what is no hour has no second one
+        return not is_later_of_two_hours(parse_partition_name(part.value, form.grain, form.zone), form.zone)
+    return True
 
 
 def _is_groupable(measure: Measure) -> bool:

@@ -19,6 +19,7 @@ from ingestion.spark.etl import committing, few_rows
 from ingestion.spark.etl.changed_rows import changed_rows
 from ingestion.spark.etl.input_changes import changed_files
 from ingestion.spark.execute import execute
+from ingestion.spark.file_groups.many_rows import committing as many_rows
 from ingestion.spark.file_groups.many_rows.committing import ManyRows
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import META_COLUMNS
@@ -137,10 +138,16 @@ def test_who_reads_increments_sees_what_tasks_have_written(
         ],
     )
     lake.remove("flights", [(2, "2013-01-03", "", "", 0), (5, "2013-01-03", "", "", 0)])
+    before = [row.asDict() for row in lake.stored("wide").orderBy("id").collect()]
+    with monkeypatch.context() as breaking:
+        breaking.setattr(many_rows, "write_new_files", lambda *_, **__: [][0])  # when the others are in their places
+        assert "IndexError" in str(lake.run("incremental").error)
+    assert [row.asDict() for row in lake.stored("wide").orderBy("id").collect()] == before
+    written.clear()
     report = lake.run("incremental")
     assert (report.error, report.written.inserts, report.written.updates) == (None, 3, 1)
     (rows,) = written
-    assert ({*rows.places}, rows.has_new_files) == ({"day=2013-01-01", "day=2013-01-02"}, True)
+    assert ({*rows.places}, rows.fresh) == ({"day=2013-01-01", "day=2013-01-02"}, 1)
     assert lake.differences("wide") == NOTHING
     assert sorted((op, row["id"], row["day"]) for op, row in changed_since(spark, lake.uri("wide"), loaded)) == [
         ("d", 0, "2013-01-01"), ("d", 2, "2013-01-03"), ("d", 5, "2013-01-03"), ("i", 0, "2013-01-02"), ("i", 20, "2013-01-01"), ("i", 21, "2013-02-01"), ("u", 1, "2013-01-02"),

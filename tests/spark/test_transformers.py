@@ -166,7 +166,7 @@ def nothing(rows):
 
 
 def tells(rows):
-    raise RuntimeError(os.environ.get("LAKEHUB_SECRET_KEY", "no secret"))
+    raise RuntimeError if {"LAKEHUB_SECRET_KEY", "PYSPARK_GATEWAY_SECRET"} & {*os.environ} else LookupError
 
 
 def stops(rows):
@@ -195,14 +195,14 @@ def two_flights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
         (["null_key"], "`fares.py:null_key` returns rows with values in `id`, `day` that no row had that it was given (1 of them)"),
         (["other_day"], "`fares.py:other_day` returns rows with values in `id`, `day` that no row had that it was given (1 of them)"),
         (["doubled"], "`fares.py:doubled` returns several rows with the same values in `id`, `day`, of which it was given one (2 too many)"),
-        (["same", "raises"], "`fares.py:raises` failed: fares.py:41: ValueError: no fares today."),
-        (["raises_in_udf", "same"], "`fares.py:raises_in_udf` failed: fares.py:45: ZeroDivisionError: integer division or modulo by zero."),
+        (["same", "raises"], "`fares.py:raises` failed: fares.py:41: ValueError. "),
+        (["raises_in_udf", "same"], "`fares.py:raises_in_udf` failed: fares.py:45: ZeroDivisionError. "),
         (["raises_in_udf", "counts"], "`fares.py:raises_in_udf` failed: fares.py:45: ZeroDivisionError"),
-        (["ends"], "`fares.py:ends` failed: fares.py:58: SystemExit: 0."),
+        (["ends"], "`fares.py:ends` failed: fares.py:58: SystemExit. "),
         (["ends_hard"], "`fares.py:ends_hard` ended its process (code 3)"),
         (["nothing"], "`fares.py:nothing` returns NoneType"),
-        (["tells"], "`fares.py:tells` failed: fares.py:70: RuntimeError: no secret."),
-        (["stops"], "the Spark session is the job's, and no transformer stops it"),
+        (["tells"], "`fares.py:tells` failed: fares.py:70: LookupError. "),
+        (["stops"], "`fares.py:stops` failed: fares.py:74: StopsSpark. "),
         (["sme"], "`fares.py:sme` is not there: fares.py has no function `sme`. Did you mean `same`?"),
     ],
 )  # fmt: skip
@@ -220,6 +220,7 @@ def test_what_none_may_do_is_told_by_name_and_writes_nothing(
 
 
 UNSTEADY = """
+import subprocess
 import time
 
 from pyspark.sql import Window
@@ -233,6 +234,7 @@ def refuses_late(rows):
 
 
 def waits(rows):
+    subprocess.Popen(["sleep", "98765.25"])
     while True:
         time.sleep(0.1)
 
@@ -249,7 +251,7 @@ def test_a_run_that_fails_leaves_the_table_and_its_position_and_the_next_goes_on
     assert lake.run("bootstrap").error is None
     before = Timeline(lake.uri("wide")).latest_completion()
     lake.put("flights", [(0, "2013-01-01", "N0", "UA", 501), (1, "2013-01-02", "N0", "AA", 44)])
-    assert "`fares.py:refuses_late` failed: fares.py:10: ValueError: too late." in str(lake.run("incremental").error)
+    assert "`fares.py:refuses_late` failed: fares.py:11: ValueError. " in str(lake.run("incremental").error)
     assert Timeline(lake.uri("wide")).latest_completion() == before
     lake.put("flights", [(0, "2013-01-01", "N0", "UA", 9)])
     assert lake.run("incremental").error is None
@@ -266,10 +268,14 @@ def test_one_that_does_not_end_is_ended_with_its_run(spark: SparkSession, tmp_pa
 
 def processes() -> list[str]:
     """Of transformers, begun by this one: they are told where in its own folder to answer."""
-    lines = [
+    own = [line for line in command_lines() if "etl.transformers" in line and f"~{os.getpid()}~" in line]
+    return own + [line for line in command_lines() if "98765.25" in line]
+
+
+def command_lines() -> list[str]:
+    return [
         path.read_bytes().decode(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()
     ]
-    return [line for line in lines if "etl.transformers" in line and f"~{os.getpid()}~" in line]
 
 
 def test_a_job_takes_no_file_that_leads_out_and_none_that_was_changed_since_it_was_registered(

@@ -79,6 +79,14 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
             f"`operation` is `{INSERT_OVERWRITE}`, which makes whole partitions anew: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. "
             "Or leave it out.",
         )
+    elif facts.get("operation") == INSERT_OVERWRITE and (
+        dates := [name for name in facts["record_key"] if target.types.get(name) == "date"]
+    ):
+        yield Problem(
+            PIPELINE_FILE,
+            0,
+            f"`operation` is `{INSERT_OVERWRITE}`, and `record_key` has `{dates[0]}`, a date, whose text in a key others may write otherwise. Make it a text: cast it to STRING in the SELECT and in {TABLE_FILE}.",
+        )
     if facts.get("grain", "none") != Grain.NONE and not facts.get("partition"):
         yield Problem(
             PIPELINE_FILE,

@@ -109,7 +109,7 @@ def change_backfill(backfill: Backfill, action: str, *, actor: str, now: datetim
                 check_request(backfill.copy, JobKind.BACKFILL, {"partitions": [fresh.first]})
                 fresh.resumed_at, fresh.ended_at, fresh.error = now, None, ""
             else:
-                _take_back_run(fresh, now=now)
+                take_back_run(fresh, now=now)
             if state == BackfillState.CANCELLED:
                 fresh.ended_at, fresh.error = now, f"{actor} has cancelled it."
             if action == "retry":
@@ -128,7 +128,7 @@ def end_backfill(backfill: Backfill, why: str, *, now: datetime) -> None:
     """What it was asked for is gone. Called in a transaction."""
     open_now = Backfill.objects.filter(pk=backfill.pk, ended_at=None)
     if open_now.update(state=BackfillState.CANCELLED, ended_at=now, error=why):
-        _take_back_run(backfill, now=now)
+        take_back_run(backfill, now=now)
 
 
 def _partitions_of(copy: DatasetCopy, choice: PartitionChoice) -> list[str]:
@@ -167,7 +167,7 @@ def _check_free(copy: DatasetCopy, names: Sequence[str]) -> None:
     )
 
 
-def _take_back_run(backfill: Backfill, *, now: datetime) -> None:
+def take_back_run(backfill: Backfill, *, now: datetime) -> None:
     """A run that is at work is left to end."""
     for chunk in backfill.chunks.filter(state=ChunkState.RUNNING, run__state__in=PENDING):
         waiting = JobRun.objects.filter(chunks=chunk.pk, state__in=PENDING)

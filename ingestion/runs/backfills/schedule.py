@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from ingestion.lake import findings
 from ingestion.models import Backfill, BackfillChunk, BackfillState, ChunkState, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
-from ingestion.runs.backfills.requests import end_backfill
+from ingestion.runs.backfills.requests import end_backfill, take_back_run
 from ingestion.runs.copy_lag import has_table
 from lakehub.kernel.errors import Conflict, Refused
 
@@ -23,6 +23,8 @@ def advance_backfills(*, now: datetime) -> list[JobRun]:
     """The runs that were asked for. A second call, or another process at the same time, changes nothing."""
     for chunk in ended_chunks():
         _note_outcome(chunk, now=now)
+    for backfill in stopped_backfills():
+        take_back_run(backfill, now=now)
     runs = [_advance(backfill, now=now) for backfill in open_backfills()]
     return [run for run in runs if run is not None]
 
@@ -31,6 +33,12 @@ def ended_chunks() -> QuerySet[BackfillChunk]:
     """Whose runs have ended, or are not there any more; also of backfills that have ended meanwhile."""
     at_work = BackfillChunk.objects.filter(state=ChunkState.RUNNING).select_related("run")
     return at_work.exclude(run__state__in=job_runs.ACTIVE)
+
+
+def stopped_backfills() -> QuerySet[Backfill]:
+    """Paused or ended, with a run that waits to be tried again: it had begun when they were stopped."""
+    waiting = BackfillChunk.objects.filter(state=ChunkState.RUNNING, run__state__in=job_runs.PENDING)
+    return Backfill.objects.exclude(state=BackfillState.RUNNING).filter(pk__in=waiting.values("backfill"))
 
 
 def open_backfills() -> QuerySet[Backfill]:

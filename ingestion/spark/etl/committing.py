@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
@@ -48,6 +49,8 @@ from ingestion.spark.tables.spark_columns import comparable
 from ingestion.spark.tables.timeline import TABLE_SERVICES, Timeline
 
 _IS_NEW, _IS_SAME, _IS_GONE, _MOVES = "_lakehub_new", "_lakehub_same", "_lakehub_gone", "_lakehub_moves"
+MAX_TEXT_BYTES = 200_000
+"""Of a row: Spark's tasks get thousands of rows at once."""
 _HELD_IN = "_lakehub_held_in"
 """The value of the partition column in the row that the table holds."""
 
@@ -136,7 +139,8 @@ def _commit_judged(
     with job.phase("judge"):
         sums = judged.agg(
             F.count_if(F.col(_IS_SAME)).alias("same"), F.count("*").alias("rows"), F.count_if(F.col(_MOVES)).alias("moved"),
-            F.count_if(_arrives() & is_empty_key(job.table)).alias("empty"),
+            F.count_if(_arrives() & _has_empty_name(job.table)).alias("empty"),
+            F.max(_text_bytes(plan.evolution.target)).alias("text_bytes"),
         ).first()  # fmt: skip
         assert sums is not None
         index: Index = INDEXES.get(job.table.index)()
@@ -156,7 +160,8 @@ def _commit_judged(
     changed = changed.drop(_HELD_IN)
     if counts.applied and _commit_few(job, batch, plan, changed, counts.applied, index, marks):
         return None
-    if counts.applied and not sums["empty"] and _commit_many(job, batch, plan, changed, index, marks):
+    is_usual = not sums["empty"] and (sums["text_bytes"] or 0) <= MAX_TEXT_BYTES
+    if counts.applied and is_usual and _commit_many(job, batch, plan, changed, index, marks):
         return None
     if not counts.applied:
         frame, options = hudi.empty_frame(job.spark, plan.evolution.target), dict[str, str]()
@@ -217,19 +222,34 @@ def _commit_few(
 def _commit_many(
     job: Job, batch: staging.StagedBatch, plan: CommitPlan, changed: DataFrame, index: Index, marks: Mapping[str, str]
 ) -> bool:
-    """False: only Hudi can write it, as it does where a part of a key is empty, for which it has a word."""
+    """False: only Hudi can write it."""
     target = plan.evolution.target
     columns = columns_of_arrow(job, target, index)
     if columns is None:
         return False
     with job.phase("judge"):
-        rows = open_many_rows(job.table, _rows_of_files(changed, job.table, target), target, columns)
+        rows = open_many_rows(
+            job.table, _rows_of_files(changed, job.table, target), target, columns, index.write_options(job.table)
+        )
     if rows is None:
         return False
     check_judged_now(job, plan)
     with job.phase("write"):
         rows.write(index.write_options(job.table), marks, f"{batch.uri}/rewritten")
     return True
+
+
+def _has_empty_name(table: TableSpec) -> Column:
+    """Hudi has a word of its own for an empty text in a key, and for one that names a partition."""
+    if table.partition_column is None:
+        return is_empty_key(table)
+    return is_empty_key(table) | (F.col(table.partition_column).cast("string") == "")
+
+
+def _text_bytes(target: Schema) -> Column:
+    """Of the texts of a row."""
+    long = [name for name, type_ in target.types.items() if type_ in ("string", "binary")]
+    return reduce(Column.__add__, (F.coalesce(F.octet_length(name), F.lit(0)) for name in long), F.lit(0))
 
 
 def _arrives() -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
@@ -23,8 +24,10 @@ from ingestion.spark.loading.rereading import ReadAgain
 from ingestion.spark.loading.row_fates import FateCounts
 from ingestion.spark.tables import hudi
 
+_PLAIN_NAME = re.compile(r"(?!__|\s|\.)[^/\\\x00-\x1f%:=]+(?<!\s)")
 _EMPTY = "__empty__"
 """What Hudi writes for an empty text within a key of several columns."""
+_MAX_OPEN = 20
 MAX_PIECES = 2
 """Files of a partition that come of rows that are not brought together first."""
 
@@ -32,12 +35,16 @@ MAX_PIECES = 2
 def can_overwrite(job: Job, target: Schema) -> bool:
     """Else rows are replaced by key: of a table with an index of records, which would have to forget the keys that were there, or of which only Hudi can write a commit."""
     index: Index = INDEXES.get(job.table.index)()
-    has_partition = job.table.partition_column in job.table.record_key
     return (
-        has_partition
+        job.pipeline_spec.overwrites
         and not hudi.has_metadata_table(job.table.uri)
         and columns_of_arrow(job, target, index) is not None
     )
+
+
+def has_one_path(name: str) -> bool:
+    """Whoever writes the partition: without what is escaped, or stands for something else, in a path."""
+    return _PLAIN_NAME.fullmatch(name) is not None
 
 
 def overwriting(partitions: Sequence[str]) -> Callable[[Job, staging.StagedBatch, CommitPlan], RowCounts | None]:
@@ -67,6 +74,7 @@ def overwriting(partitions: Sequence[str]) -> Callable[[Job, staging.StagedBatch
                 columns,
                 index.write_options(job.table),
                 marks,
+                largest=max((batch.rows_by_partition or {}).values(), default=0),
                 are_by_partition=_lie_together(rows, own[1]),
             )
         return None
@@ -85,7 +93,8 @@ def _own_columns(table: TableSpec) -> tuple[Column, Column]:
 
 
 def _lie_together(rows: DataFrame, path: Column) -> bool:
-    """Those of a partition lie in a file or two, as where the SELECT leaves rows in the partitions of its source: each of the frame's partitions writes a file of its own."""
+    """Those of a partition lie in a file or two, as where the SELECT leaves rows in the partitions of its source, and there are few partitions: a task has a file open for each of its own."""
     pieces = rows.select(path.alias("path"), F.input_file_name().alias("file")).distinct()
     sums = pieces.agg(F.count("*").alias("pieces"), F.count_distinct("path").alias("partitions")).first()
-    return sums is not None and sums["pieces"] <= MAX_PIECES * sums["partitions"]
+    assert sums is not None
+    return bool(sums["partitions"] <= _MAX_OPEN and sums["pieces"] <= MAX_PIECES * sums["partitions"])

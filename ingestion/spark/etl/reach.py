@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from datetime import date
 from functools import reduce
 from typing import Any
 
@@ -14,20 +12,26 @@ from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import PipelineInputSpec
 from ingestion.spark.etl.input_changes import ChangedFiles
-from ingestion.spark.etl.recomputing import null_keys, target_schema
+from ingestion.spark.etl.recomputing import target_schema
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.tables.spark_columns import type_of_spark
+from ingestion.spark.tables.timeline import Timeline
 
 MAX_OVERWRITTEN = 1_000
 """Partitions that are made anew as a whole by one run."""
 _CERTAIN = {
-    "string": ("string", "int", "long", "date"),
+    "string": ("string", "int", "long"),
     "int": ("string", "int", "long"),
     "long": ("string", "int", "long"),
-    "date": ("date",),
 }
 """By the type of an input's column, those into which the text in a path is cast as its value is."""
+_USUAL = {
+    "hoodie.table.keygenerator.type": ("SIMPLE", "COMPLEX"),
+    "hoodie.datasource.write.hive_style_partitioning": ("true",),
+    "hoodie.datasource.write.partitionpath.urlencode": ("false", None),
+}
+"""Of a table whose folders have the values as they are. Others cut times, or escape."""
 
 
 def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> DataFrame | None:
@@ -43,7 +47,7 @@ def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: J
 
 
 def affected_partitions(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> list[Any] | None:
-    """The values of the partition column that changes of the followed inputs reach. None: they are too many to name, or rows are replaced by key. Raises JobError for a null."""
+    """The values of the partition column that changes of the followed inputs reach. None: they are too many to name, or rows are replaced by key."""
     column = job.table.partition_column
     changed = [each for each in views.pipeline.inputs if each.affected_partitions and not changes[each.name].is_empty]
     if not changed or column is None:
@@ -58,8 +62,7 @@ def affected_partitions(views: InputViews, changes: Mapping[str, ChangedFiles], 
     if frames:
         rows = reduce(DataFrame.union, frames).distinct().limit(MAX_OVERWRITTEN + 1).collect()
         values |= {row["value"] for row in rows}
-    if None in values:
-        raise JobError(null_keys(job, f"`{column}` is null in some"))
+    values.discard(None)  # as keys with a null part: the SELECT may leave such rows out after all
     return sorted(values) if len(values) <= MAX_OVERWRITTEN else None
 
 
@@ -67,6 +70,8 @@ def _named_by_paths(each: PipelineInputSpec, files: ChangedFiles, views: InputVi
     """No row is read for it: of a file that was written anew some row has changed. None: the folders do not say it."""
     types = {field.name.lower(): str(type_of_spark(field.dataType)) for field in views.columns[each.name]}
     is_certain = type_ in _CERTAIN.get(types.get(each.partition_source.lower(), ""), ())
+    properties = Timeline(each.uri).properties
+    is_certain &= all(properties.get(name) in usual for name, usual in _USUAL.items())
     return values_in_paths(files.paths, each.partition_source, type_) if is_certain else None
 
 
@@ -102,10 +107,4 @@ def _number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else None
 
 
-def _date(text: str) -> date | None:
-    with suppress(ValueError):
-        return date.fromisoformat(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
-    return None
-
-
-_READ_BY: Mapping[str, Callable[[str], Any]] = {"string": _text, "int": _number, "long": _number, "date": _date}
+_READ_BY: Mapping[str, Callable[[str], Any]] = {"string": _text, "int": _number, "long": _number}

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import and_
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ingestion.domain.schema import Schema
@@ -99,9 +99,10 @@ def stage(job: Job, rows: DataFrame, uri: str, *, tries_halves: bool = False) ->
     a transformer does what it may not; with `tries_halves`, also where one does not make each row of one."""
     with job.phase("compute"):
         batch = _written(rows if not job.pipeline_spec.precombine else each_key_once(rows, job), uri)
-        keys = _count_keys(job, staged_rows(job, batch))
-        if keys < batch.rows:  # seldom: rows are sorted by key only where one comes twice
+        written, keys = _count_keys(job, staged_rows(job, batch))
+        if keys < written:  # seldom: rows are sorted by key only where one comes twice
             batch = _written(each_key_once(staged_rows(job, batch).drop(SEQUENCE_COLUMN), job), f"{uri}/once")
+        batch.read = batch.rows = keys
         if job.pipeline_spec.transformers:
             batch = _transformed(job, batch, f"{uri}/transformed", tries_halves=tries_halves)
         _count_partitions(job, staged_rows(job, batch), batch)
@@ -110,10 +111,8 @@ def stage(job: Job, rows: DataFrame, uri: str, *, tries_halves: bool = False) ->
 
 def _written(rows: DataFrame, uri: str) -> StagedBatch:
     batch = StagedBatch(uri, _schema_of(rows))
-    seen = Observation("staged")
     numbered = rows.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
-    numbered.observe(seen, F.count("*").alias("rows")).write.mode("overwrite").parquet(batch.rows_uri)
-    batch.read = batch.rows = seen.get["rows"]
+    numbered.write.mode("overwrite").parquet(batch.rows_uri)
     return batch
 
 
@@ -141,24 +140,28 @@ def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     return ranked.where(f"{_RANK} = 1").drop(_RANK, _ALIKE)
 
 
-def _count_keys(job: Job, staged: DataFrame) -> int:
-    """Raises JobError where a part of one is null, or the partition."""
+def _count_keys(job: Job, staged: DataFrame) -> tuple[int, int]:
+    """The rows, and the keys. Raises JobError where a part of one is null, or the partition."""
     names = _columns_that_stay(job)
     nulls = {name: f"_null_{number}" for number, name in enumerate(names)}
     counted = [F.count_if(F.col(name).isNull()).alias(alias) for name, alias in nulls.items()]
     sums = (
         staged.groupBy(*job.table.record_key)
-        .agg(*counted)
-        .agg(F.count("*").alias("_keys"), *(F.sum(alias).alias(alias) for alias in nulls.values()))
+        .agg(F.count("*").alias("_rows"), *counted)
+        .agg(
+            F.sum("_rows").alias("_rows"),
+            F.count("*").alias("_keys"),
+            *(F.sum(alias).alias(alias) for alias in nulls.values()),
+        )
         .first()
     )
     assert sums is not None
     if counts := {name: sums[alias] for name, alias in nulls.items() if sums[alias]}:
-        raise JobError(null_keys(job, ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())))
-    return int(sums["_keys"])
+        raise JobError(_null_keys(job, ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())))
+    return sums["_rows"] or 0, sums["_keys"]
 
 
-def null_keys(job: Job, nulls: str) -> str:
+def _null_keys(job: Job, nulls: str) -> str:
     return f"The SELECT of `{job.table.name}` makes rows without a key: {nulls}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
 
 

@@ -20,7 +20,7 @@ from ingestion.spark.etl import reach, recomputing
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
-from ingestion.spark.etl.overwriting import can_overwrite, overwriting
+from ingestion.spark.etl.overwriting import can_overwrite, has_one_path, overwriting
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.loading import rereading, write_path
@@ -131,8 +131,9 @@ def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[st
     position = {INPUTS: {name: each.upto for name, each in changes.items()}}
     with write_path.staging_folder(job) as uri:
         with job.phase("compute"):
-            partitions = reach.affected_partitions(views, changes, job)
-        if partitions and can_overwrite(job, _evolution(job).target):
+            can = can_overwrite(job, _evolution(job).target)
+            partitions = reach.affected_partitions(views, changes, job) if can else None
+        if partitions and all(map(has_one_path, map(str, partitions))):
             return _overwrite(job, start, views, partitions, uri, position)
         with job.phase("compute"):
             keys = reach.affected_keys(views, changes, job)
@@ -170,8 +171,8 @@ def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     if column is None:
         raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
     views = InputViews.of_now(job.spark, job.pipeline_spec)
-    if job.pipeline_spec.overwrites and can_overwrite(job, _evolution(job).target):
-        values = reach.values_named(job.spec.partitions, job)
+    values = reach.values_named(job.spec.partitions, job) if can_overwrite(job, _evolution(job).target) else []
+    if values and all(map(has_one_path, map(str, values))):
         with write_path.staging_folder(job) as uri:
             return _overwrite(job, start, views, values, uri, position=None)
     made, stored = recomputing.selected_rows(views, job), hudi.read_table(views.session, job.table)

@@ -116,9 +116,9 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         upsertPreppedRecords(new ArrayList(), instant);
     }
 
-    /** `changes`: a file that is there when the rewrite has ended, and says what became of which key. */
-    public Rewrite rewrite(String partition, String fileId, String changes) {
-        return upsert.rewrite(partition, fileId, changes);
+    /** Which keys change is told when it has ended. */
+    public Rewrite rewrite(String partition, String fileId) {
+        return upsert.rewrite(partition, fileId);
     }
 
     /** Of rewrites that have ended. */
@@ -216,10 +216,9 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
             return new Rewrite(config, instantTime, table, file.partition, file.fileId, file.file, file.records, taskContextSupplier);
         }
 
-        Rewrite rewrite(String partition, String fileId, String changes) {
+        Rewrite rewrite(String partition, String fileId) {
             HoodieBaseFile file = HoodieAbstractMergeHandle.getLatestBaseFile(table, partition, fileId);
-            Iterable records = new ChangedKeys(table.getStorage(), changes, partition, fileId);
-            return new Rewrite(config, instantTime, table, partition, fileId, file, records, taskContextSupplier);
+            return new Rewrite(config, instantTime, table, partition, fileId, file, Collections.emptyList(), taskContextSupplier);
         }
     }
 
@@ -310,13 +309,19 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
 
     /** What Hudi has to know of a file that somebody else writes: its marker before, and its numbers and its log of changes after. */
     public static class Rewrite extends HoodieAbstractMergeHandle implements Callable {
-        private final Iterable records;
+        private final String oldName;
+        private Iterable records;
         private long written;
 
         Rewrite(HoodieWriteConfig config, String instant, HoodieTable table, String partition, String fileId, HoodieBaseFile file, Iterable records, TaskContextSupplier tasks) {
             super(config, instant, table, partition, fileId, tasks, file, Option.empty(), false);
+            this.oldName = file.getFileName();
             this.records = records;
             createMarkerFile(partitionPath, newFilePath.getName());
+        }
+
+        public String oldName() {
+            return oldName;
         }
 
         public String newName() {
@@ -352,6 +357,12 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         /** `rows`: how many the file has now. */
         public void end(long rows) {
             written = rows;
+        }
+
+        /** `changes`: a file that says what became of which key. */
+        public void end(long rows, String changes) {
+            written = rows;
+            records = new ChangedKeys(storage, changes, partitionPath, fileId);
         }
 
         public Object call() throws IOException {

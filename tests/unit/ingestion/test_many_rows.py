@@ -79,8 +79,10 @@ def test_a_task_writes_its_files_and_tells_hudi_which_keys(tmp_path: Path) -> No
     old = {name: ["1", "2"] if name == KEY else ["x", "x"] for name in meta} | {"fare": [1, 2]}
     pq.write_table(pa.table(old), tmp_path / "day=a" / "f_old.parquet")
     columns = pa.schema([("fare", pa.int64())])
-    plan = PlannedRewrite(7, "f_old.parquet", "f_new.parquet", (tmp_path / "7.avro").as_uri())
-    table = TableRewrite(tmp_path.as_uri(), INSTANT, columns, {FileGroup("day=a", "f"): plan})
+    plan = PlannedRewrite(7, "f_old.parquet", "f_new.parquet")
+    table = TableRewrite(
+        tmp_path.as_uri(), (tmp_path / "scratch").as_uri(), INSTANT, columns, {FileGroup("day=a", "f"): plan}
+    )
     rows = {
         PARTITION: ["day=a"] * 3,
         FILE_ID: ["f"] * 3,
@@ -89,15 +91,21 @@ def test_a_task_writes_its_files_and_tells_hudi_which_keys(tmp_path: Path) -> No
         REMOVED: [False, False, True],
         "fare": [30, 20, None],
     }
-    written = [batch.to_pylist() for batch in task_of(table)([pa.RecordBatch.from_pydict(rows)])]
-    assert written == [[{"number": 7, "rows": 2}]]
-    new = pq.ParquetFile(tmp_path / "day=a" / "f_new.parquet").read().to_pylist()
+    attempts = [next(iter(task_of(table)([pa.RecordBatch.from_pydict(rows)]))) for _ in range(2)]
+    written, again = (batch.to_pylist()[0] for batch in attempts)
+    assert (written["number"], written["rows"]) == (7, 2)
+    assert {written["file"], written["changes"]}.isdisjoint({again["file"], again["changes"]}), (
+        "each attempt has its own"
+    )
+    assert [path.name for path in (tmp_path / "day=a").iterdir()] == ["f_old.parquet"]
+    file, changes = (Path(written[name].removeprefix("file://")) for name in ("file", "changes"))
+    new = pq.ParquetFile(file).read().to_pylist()
     assert [(row[KEY], row["fare"], row["_hoodie_commit_time"]) for row in new] == [
         ("2", 20, INSTANT),
         ("3", 30, INSTANT),
     ]
-    with (tmp_path / "7.avro").open("rb") as file:
-        told_keys = [*fastavro.reader(file)]
+    with changes.open("rb") as opened:
+        told_keys = [*fastavro.reader(opened)]
     assert told_keys == [
         {"key": "3", "is_new": True, "is_removed": False},
         {"key": "2", "is_new": False, "is_removed": False},

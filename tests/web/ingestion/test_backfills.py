@@ -30,7 +30,7 @@ from ingestion.models import (
 from ingestion.runs import feed_schedule, job_runs, retention, run_worker
 from ingestion.runs.backfills.progress import backfill_progress
 from ingestion.runs.backfills.requests import PartitionChoice, change_backfill, request_backfill
-from ingestion.runs.backfills.schedule import PATIENCE, advance_backfills, ended_chunks, open_backfills
+from ingestion.runs.backfills.schedule import PATIENCE, advance_backfills, ended_chunks, open_backfills, stopped_backfills
 from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport, WrittenKeys
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import AuditEntry, Role
@@ -222,6 +222,18 @@ def test_a_chunk_that_is_at_work_is_left_to_end(copy: DatasetCopy, action: str, 
     assert look(1) == []
     backfill.refresh_from_db()
     assert (backfill.state, states(backfill)) == (state, ["succeeded", "waiting", "waiting"])
+
+
+@pytest.mark.parametrize("action", ["pause", "cancel"])
+def test_a_chunk_that_fails_after_its_backfill_was_stopped_is_not_tried_again(copy: DatasetCopy, action: str) -> None:
+    backfill = ask(copy)
+    look()
+    JobRun.objects.filter(kind=JobKind.BACKFILL).update(state=JobState.RUNNING, leased_until=NOW + DAY)
+    change_backfill(backfill, action, actor="omar", now=NOW)
+    JobRun.objects.filter(kind=JobKind.BACKFILL).update(state=JobState.QUEUED, attempt=1)
+    assert look(1) == []
+    assert JobRun.objects.get(kind=JobKind.BACKFILL).state == JobState.CANCELLED
+    assert states(backfill) == ["waiting", "waiting", "waiting"]
 
 
 def test_no_chunk_begins_while_one_of_a_cancelled_backfill_is_at_work(copy: DatasetCopy) -> None:
@@ -418,12 +430,13 @@ def test_what_is_due_is_found_by_indexes(copy: DatasetCopy) -> None:
     (opened,) = plans_of(lambda: list(open_backfills()))
     assert "backfill_open" in opened
     (ended,) = plans_of(lambda: list(ended_chunks()))
+    (stopped,) = plans_of(lambda: list(stopped_backfills()))
     assert "chunk_at_work" in ended
     (waiting,) = plans_of(
         lambda: BackfillChunk.objects.filter(backfill=1, state=ChunkState.WAITING).order_by("number").first()
     )
     assert "chunk_waiting" in waiting
-    for plan in (opened, ended, waiting):
+    for plan in (opened, ended, stopped, waiting):
         assert not re.search(r"(SCAN|Seq Scan on) ingestion_backfill(chunk)?(?! USING)\b", plan), plan
 
 

@@ -71,6 +71,8 @@ def _session_in(request: Request) -> SparkSession:
     """A session of its own in the JVM of the job: of the job's views and settings it sees none."""
     os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(request.port), request.token
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+        del os.environ[name]  # what a transformer starts has no way into the JVM
     java: Any = gateway.jvm
     context = java.org.apache.spark.api.java.JavaSparkContext(java.org.apache.spark.SparkContext.getOrCreate())
     spark_context = SparkContext(gateway=gateway, jsc=context, conf=SparkConf(_jconf=context.getConf()))
@@ -80,8 +82,12 @@ def _session_in(request: Request) -> SparkSession:
     return session_beside(SparkSession(spark_context, default))
 
 
+class StopsSpark(RuntimeError):
+    """The session is the job's, and no transformer stops it."""
+
+
 def _refuse_to_stop() -> None:
-    raise RuntimeError("the Spark session is the job's, and no transformer stops it")
+    raise StopsSpark(StopsSpark.__doc__)
 
 
 if __name__ == "__main__":

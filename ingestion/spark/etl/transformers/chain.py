@@ -14,12 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ingestion.spark.etl.transformers.errors import error_words
+from ingestion.spark.etl.transformers.errors import error_place
 from ingestion.spark.etl.transformers.files import TransformerCode
 from lakehub.kernel.suggest import did_you_mean
 
 _GIVEN = "_lakehub_given"
 _NOTHING = " Nothing was written."
+_IN_LOG = " The log of the worker has its words."
 _MAX_TRIED = 1_000
 """Rows of a test."""
 
@@ -62,7 +63,9 @@ def _guarded(name: str, what: str, call: Callable[[], object]) -> object:
     try:
         return call()
     except BaseException as problem:  # sys.exit too: it ends the run, and says so
-        raise BadTransformer(f"The transformer `{name}` {what}: {error_words(problem)}.{_NOTHING}") from problem
+        raise BadTransformer(
+            f"The transformer `{name}` {what}: {error_place(problem)}.{_IN_LOG}{_NOTHING}"
+        ) from problem
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class Chain:
             self._blame_failing(self.steps)
             names = ", ".join(f"`{each.name}`" for each in self.transformers)
             raise BadTransformer(
-                f"The rows of the transformers {names} cannot be written: {error_words(problem)}.{_NOTHING}"
+                f"The rows of the transformers {names} cannot be written: {error_place(problem)}.{_IN_LOG}{_NOTHING}"
             ) from problem
         if _wrong_rows(last.sparkSession.read.parquet(uri), self.given, self.stays):
             self._blame_wrong_rows()
@@ -135,7 +138,7 @@ class Chain:
                 frame.write.format("noop").mode("overwrite").save()
             except (PySparkException, Py4JError) as problem:
                 raise BadTransformer(
-                    f"The transformer `{each.name}` failed: {error_words(problem)}.{_NOTHING}"
+                    f"The transformer `{each.name}` failed: {error_place(problem)}.{_IN_LOG}{_NOTHING}"
                 ) from problem
 
     def _blame_wrong_rows(self) -> None:

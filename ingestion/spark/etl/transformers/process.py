@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -68,6 +69,7 @@ def _run_process(job: Job, request: Request, path: Path) -> int:
         stdout=2,  # what it prints is for the log
         env=_environment(),
         text=True,
+        start_new_session=True,
     )
     assert process.stdin is not None
     try:
@@ -79,8 +81,10 @@ def _run_process(job: Job, request: Request, path: Path) -> int:
                 return process.wait(_POLL_S)
             job.check_deadline()
     finally:
-        if process.poll() is None:
-            process.kill()
+        has_ended = process.poll() is not None
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it has started too
+        if not has_ended:
             process.wait()
             job.spark.sparkContext.cancelJobGroup(request.group)
         with suppress(BrokenPipeError):

@@ -13,6 +13,8 @@ from ingestion.spark.file_groups.java_client import java_map
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import hudi
 
+_ROWS_A_TASK = 500_000
+"""Of one partition: more are written by several tasks, each to files of its own."""
 _INSTANT, _SEQUENCE, _KEY, _PARTITION, _FILE = hudi.META_COLUMNS
 
 
@@ -25,10 +27,11 @@ def write_new_files(
     avro_schema: str,
     options: Mapping[str, str],
     *,
+    largest: int,
     are_by_partition: bool = False,
 ) -> list[Any]:
     """The statuses of the files. `columns`: of the table; `own`: of each row the record key and the path of its partition, as Hudi writes them. `options`: of the index.
-    `are_by_partition`: rows of a partition lie together, in few of the frame's; else they are brought together, and sorted by key."""
+    `largest`: the rows of the partition with the most. `are_by_partition`: rows of a partition lie together, in few of the frame's; else they are brought together, and sorted by key."""
     spark, java = rows.sparkSession, jvm(rows.sparkSession)
     hudi_java: Any = java.org.apache.hudi
     given = {**hudi.table_options(table, parallelism=1), **options}
@@ -47,7 +50,8 @@ def write_new_files(
         *columns,
     )
     if not are_by_partition:
-        placed = placed.repartition(_PARTITION).sortWithinPartitions(_PARTITION, _KEY)
+        part = F.pmod(F.hash(_KEY), F.lit(max(1, -(-largest // _ROWS_A_TASK))))
+        placed = placed.repartition(_PARTITION, part).sortWithinPartitions(_PARTITION, _KEY)
     helper = hudi_java.HoodieDatasetBulkInsertHelper
     written = helper.bulkInsert(placed._jdf, instant, to, config, not are_by_partition, True)
     return [*written.collectAsList()]

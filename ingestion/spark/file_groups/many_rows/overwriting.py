@@ -31,19 +31,22 @@ def overwrite_partitions(
     options: Mapping[str, str],
     marks: Mapping[str, str],
     *,
+    largest: int,
     are_by_partition: bool,
 ) -> None:
-    """`partitions`: paths, those of the rows among them. `rows`, `columns`, `own`, `are_by_partition`: as for new files. `avro_schema`: of the table, as its newest commit has it. Raises RowsNotWritten."""
+    """`partitions`: paths, those of the rows among them. `rows`, `columns`, `own`, `largest`, `are_by_partition`: as for new files. `avro_schema`: of the table, as its newest commit has it. Raises RowsNotWritten."""
     spark = rows.sparkSession
     latest = growing_time.go_on_after_latest(spark, table.uri)
     java: Any = jvm(spark)
     client = open_client(spark, table, avro_schema, options)
     try:
-        replaced = newest_base_files(spark, table.uri, partitions)
         instant = client.startCommit(REPLACE)
         begin_replacing(java, client, instant, "INSERT_OVERWRITE")
+        replaced = newest_base_files(
+            spark, table.uri, partitions
+        )  # as Hudi has begun with: what comes after is a conflict
         written = write_new_files(
-            table, rows, columns, own, instant, avro_schema, options, are_by_partition=are_by_partition
+            table, rows, columns, own, instant, avro_schema, options, largest=largest, are_by_partition=are_by_partition
         )
         require_all_written(written, table)
         failpoint.reach(FAILPOINT)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
+from uuid import uuid4
 
 import fastavro
 import numpy as np
@@ -18,7 +20,10 @@ from ingestion.spark.tables.timeline import open_storage
 
 PARTITION, FILE_ID, NEW = "_lakehub_partition", "_lakehub_file_id", "_lakehub_new_row"
 """Of a row: the path of its partition, the group that it lies in or goes to, and whether the group gets it now."""
-_WRITTEN = "number int, rows long"
+_WRITTEN = "number int, rows long, file string, changes string"
+_WRITTEN_ARROW = pa.schema(
+    [("number", pa.int32()), ("rows", pa.int64()), ("file", pa.string()), ("changes", pa.string())]
+)
 _MAX_TASKS = 200
 _CHANGED_KEYS = fastavro.parse_schema(
     {
@@ -36,29 +41,38 @@ _CHANGED_KEYS = fastavro.parse_schema(
 
 @dataclass(frozen=True)
 class PlannedRewrite:
-    """`old` and `new`: names in the folder of the partition. `changes`: the URI of the file in which the keys are told."""
+    """`old` and `new`: names in the folder of the partition."""
 
     number: int
     old: str
     new: str
-    changes: str
     footer: Mapping[bytes, bytes] = field(default_factory=dict)
+
+
+class Rewritten(NamedTuple):
+    """`rows`: how many the file has now. `file` and `changes`: URIs of it, which is not in its place yet, and of the file that tells its keys."""
+
+    rows: int
+    file: str
+    changes: str
 
 
 @dataclass(frozen=True)
 class TableRewrite:
-    """What all tasks of a commit share. `columns`: of the table, without Hudi's own."""
+    """What all tasks of a commit share. `scratch`: the URI of a folder in the lake, in which each attempt of a task writes files of its own: one that was taken for lost touches
+    no file of the table. `columns`: of the table, without Hudi's own."""
 
     uri: str
+    scratch: str
     instant: str
     columns: pa.Schema
     plans: Mapping[FileGroup, PlannedRewrite]
 
-    def write(self, rows: DataFrame) -> dict[int, int]:
-        """How many rows each file has now, by its number. `rows`: of these groups; KEY, PARTITION, FILE_ID, NEW, REMOVED and the columns."""
+    def write(self, rows: DataFrame) -> dict[int, Rewritten]:
+        """By the numbers of the plans. `rows`: of these groups; KEY, PARTITION, FILE_ID, NEW, REMOVED and the columns."""
         tasks = max(1, min(len(self.plans), _MAX_TASKS))
         by_group = rows.repartition(tasks, PARTITION, FILE_ID).sortWithinPartitions(PARTITION, FILE_ID)
-        return {row["number"]: row["rows"] for row in by_group.mapInArrow(task_of(self), _WRITTEN).collect()}
+        return {row[0]: Rewritten(*row[1:]) for row in by_group.mapInArrow(task_of(self), _WRITTEN).collect()}
 
 
 def task_of(what: TableRewrite) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
@@ -68,9 +82,8 @@ def task_of(what: TableRewrite) -> Callable[[Iterable[pa.RecordBatch]], Iterable
         for group, rows in groups_of(batches):
             planned = what.plans[group]
             written = _rewrite(what, group, planned, rows)
-            yield pa.RecordBatch.from_pydict(
-                {"number": pa.array([planned.number], pa.int32()), "rows": pa.array([written], pa.int64())}
-            )
+            row = {"number": planned.number, **written._asdict()}
+            yield pa.RecordBatch.from_pylist([row], schema=_WRITTEN_ARROW)
 
     return run
 
@@ -102,21 +115,24 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(begin, end - begin)
 
 
-def _rewrite(what: TableRewrite, group: FileGroup, planned: PlannedRewrite, rows: pa.Table) -> int:
+def _rewrite(what: TableRewrite, group: FileGroup, planned: PlannedRewrite, rows: pa.Table) -> Rewritten:
     filesystem, root = open_storage(what.uri)
-    folder = "/".join(filter(None, (root, group.partition)))
+    attempt = f"{what.scratch}/{uuid4().hex}"
+    _, folder = open_storage(attempt)
+    filesystem.create_dir(folder)
     columns = [KEY, REMOVED, *what.columns.names]
     types = pa.schema([(KEY, pa.string()), (REMOVED, pa.bool_()), *what.columns])
     changed, added = (rows.filter(each).select(columns).cast(types) for each in (pc.invert(rows[NEW]), rows[NEW]))
-    old, new = (f"{folder}/{name}" for name in (planned.old, planned.new))
+    old = "/".join(filter(None, (root, group.partition, planned.old)))
+    new = f"{folder}/{planned.new}"
     written = rewrite_file(
         filesystem,
         FileRewrite(
             old, new, group.partition, what.instant, planned.number, what.columns, changed, added, planned.footer
         ),
     )
-    _tell_keys(planned.changes, rows)
-    return written
+    _tell_keys(f"{attempt}/keys.avro", rows)
+    return Rewritten(written, f"{attempt}/{planned.new}", f"{attempt}/keys.avro")
 
 
 def _tell_keys(uri: str, rows: pa.Table) -> None:

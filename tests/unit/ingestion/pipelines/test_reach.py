@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ from ingestion.domain.pipelines.affected_keys import affected_partitions, partit
 from ingestion.domain.pipelines.definition import PipelineDefinition
 from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.spark.etl.overwriting import has_one_path
 from ingestion.spark.etl.reach import values_in_paths
-from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
+from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM, problems
 
 OVERWRITES = PIPELINE + "operation: insert_overwrite\n"
 
@@ -21,11 +21,9 @@ OVERWRITES = PIPELINE + "operation: insert_overwrite\n"
     ("folders", "type_", "values"),
     [
         (["day=2013-01-01", "day=2013-01-02"], "string", {"2013-01-01", "2013-01-02"}),
-        (["Day=2013-01-01"], "date", {date(2013, 1, 1)}),
+        (["Day=2013-01-01"], "string", {"2013-01-01"}),
         (["day=05", "day=-7"], "int", {5, -7}),
         ([], "string", set()),
-        (["day=2013-02-30"], "date", None),
-        (["day=15706"], "date", None),
         (["day=2013%2F01"], "string", None),
         (["day=__HIVE_DEFAULT_PARTITION__"], "string", None),
         (["day=1e3"], "long", None),
@@ -42,9 +40,27 @@ def test_folders_say_the_values_of_the_partition_column_where_that_is_certain(
     assert values_in_paths(paths, "day", type_) == values
 
 
+@pytest.mark.parametrize("name", ["2013-01-01", "2013-01-01T05", "-7", "Zürich (old town)", "O'Hare", "a.b"])
+def test_a_plain_name_has_one_path(name: str) -> None:
+    assert has_one_path(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "a/b", "a\\b", "100%", "x=y", "12:30", "..", ".hidden", "__HIVE_DEFAULT_PARTITION__", " a", "a ", "a\nb"],
+)
+def test_what_a_path_may_have_otherwise_is_no_plain_name(name: str) -> None:
+    assert not has_one_path(name)
+
+
 def shape_of(transform: str, pipeline: str = OVERWRITES) -> tuple[QueryShape, PipelineDefinition]:
     made = read_pipeline({"table.sql": TABLE, "pipeline.yaml": pipeline, "transform.sql": transform})
     return QueryShape.of(made.transform), made
+
+
+def test_a_date_in_the_key_is_refused_where_partitions_are_made_anew() -> None:
+    (problem,) = problems(pipeline=OVERWRITES, table=TABLE.replace("day STRING", "day DATE"))
+    assert "`record_key` has `day`, a date" in problem
 
 
 def test_only_a_column_as_it_stands_says_the_partition() -> None:

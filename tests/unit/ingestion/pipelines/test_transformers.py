@@ -11,7 +11,7 @@ import pytest
 from ingestion.domain.pipelines.definition import Transformer
 from ingestion.domain.pipelines.plan import Effect, changes_between, code_changes
 from ingestion.domain.pipelines.reading import read_pipeline
-from ingestion.spark.etl.transformers.errors import error_words
+from ingestion.spark.etl.transformers.errors import error_place
 from ingestion.spark.etl.transformers.files import MAX_BYTES, NoTransformer, read_transformer
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM, problems
 
@@ -135,4 +135,4 @@ ZeroDivisionError: integer division or modulo by zero
 
 \tat org.apache.spark.api.python.BasePythonRunner(PythonRunner.scala:572)
 """
-    assert error_words(RuntimeError(text)) == "fares.py:45: ZeroDivisionError: integer division or modulo by zero"
+    assert error_place(RuntimeError(text)) == "fares.py:45: ZeroDivisionError"
