@@ -30,7 +30,13 @@ from ingestion.models import (
 from ingestion.runs import feed_schedule, job_runs, retention, run_worker
 from ingestion.runs.backfills.progress import backfill_progress
 from ingestion.runs.backfills.requests import PartitionChoice, change_backfill, request_backfill
-from ingestion.runs.backfills.schedule import PATIENCE, advance_backfills, ended_chunks, open_backfills, stopped_backfills
+from ingestion.runs.backfills.schedule import (
+    PATIENCE,
+    advance_backfills,
+    ended_chunks,
+    open_backfills,
+    stopped_backfills,
+)
 from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport, WrittenKeys
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import AuditEntry, Role
