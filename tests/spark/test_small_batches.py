@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark import session
-from ingestion.spark.file_groups import direct_write
+from ingestion.spark.file_groups import java_client
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.loading import small_batches
 from ingestion.spark.tables import hudi
@@ -192,8 +192,8 @@ def test_a_batch_with_a_row_that_could_not_be_written_is_not_committed(
     before = shop.rows(spark)
     shop.change(1, -1.0, "2026-11-17 07:00:00")
     with monkeypatch.context() as failing:
-        open_client = direct_write.open_client
-        failing.setattr(direct_write, "open_client", lambda *given: FailingClient(open_client(*given)))
+        open_client = java_client.open_client
+        failing.setattr(java_client, "open_client", lambda *given: FailingClient(open_client(*given)))
         report = shop.run(spark, "incremental", "i1")
     assert "could not write 1 of the rows of `orders`" in str(report.error)
     assert shop.rows(spark) == before

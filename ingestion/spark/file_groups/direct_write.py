@@ -21,7 +21,7 @@ from ingestion.spark.compiled_java import define_beside
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.arrow_types import arrow_type
-from ingestion.spark.file_groups.java_client import CLIENT, MAX_MERGES, java_list, java_map, open_client
+from ingestion.spark.file_groups.java_client import CLIENT, MAX_MERGES, commit_client, java_list, java_map
 from ingestion.spark.file_groups.rewriting import (
     AVRO_SCHEMA,
     BLOOM_FILTER,
@@ -33,11 +33,9 @@ from ingestion.spark.file_groups.rewriting import (
 )
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import avro_schema as avro
-from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
-from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.hudi import META_COLUMNS
-from ingestion.spark.tables.timeline import Timeline, open_storage
+from ingestion.spark.tables.timeline import open_storage
 from lakehub.kernel import failpoint
 from lakehub.scratch import temporary_folder
 
@@ -119,12 +117,10 @@ def write_rows(
 
     Raises RowsNotWritten.
     """
-    latest = growing_time.go_on_after_latest(spark, table.uri)
     java = jvm(spark)
     define_beside(java, CLIENT, _SOURCE, marker="lakehub.records")
-    client = open_client(spark, table, avro_schema, options)
     placed = tuple(rows)
-    try:
+    with commit_client(spark, table, avro_schema, options) as client:
         with temporary_folder("rows") as folder:
             records = java.org.apache.hudi.client.LakehubRecords.read(str(_write_avro(folder, placed, avro_schema)))
         instant = client.startCommit()
@@ -134,11 +130,6 @@ def write_rows(
         require_all_written(written, table)
         failpoint.reach(FAILPOINT)
         client.commit(instant, written, java.org.apache.hudi.common.util.Option.of(java_map(java, marks)))
-    except Exception:
-        client.close()
-        clean_up_failed_write(spark, Timeline(table.uri), after=latest)
-        raise
-    client.close()
 
 
 def require_all_written(statuses: Iterable[Any], table: TableSpec) -> None:

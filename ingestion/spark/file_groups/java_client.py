@@ -6,7 +6,8 @@ Hudi merges one after the other, record by record.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,7 +17,9 @@ from ingestion.spark.compiled_java import class_of, define_beside
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups.java_files import files_configuration
 from ingestion.spark.session import jvm
-from ingestion.spark.tables import hudi
+from ingestion.spark.tables import growing_time, hudi
+from ingestion.spark.tables.failed_write import clean_up_failed_write
+from ingestion.spark.tables.timeline import Timeline
 
 MAX_MERGES = 4
 """At once, in the driver: each holds up to a group of rows in memory."""
@@ -458,6 +461,20 @@ def open_client(spark: SparkSession, table: TableSpec, avro_schema: str, options
     engine = hudi_java.client.common.HoodieJavaEngineContext(files_configuration(spark))
     threads = min(spark.sparkContext.defaultParallelism, os.cpu_count() or 1, MAX_MERGES)
     return hudi_java.client.LakehubWriteClient(engine, config, threads)
+
+
+@contextmanager
+def commit_client(spark: SparkSession, table: TableSpec, avro_schema: str, options: Mapping[str, str]) -> Iterator[Any]:
+    """For one commit. Where it fails, what it has left is no hindrance to the next writer."""
+    latest = growing_time.go_on_after_latest(spark, table.uri)
+    client = open_client(spark, table, avro_schema, options)
+    try:
+        yield client
+    except Exception:
+        client.close()
+        clean_up_failed_write(spark, Timeline(table.uri), after=latest)
+        raise
+    client.close()
 
 
 def java_list(java: Any, values: Iterable[Any]) -> Any:

@@ -15,12 +15,10 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.clustering.merged_files import STAGED_INSTANT, MergedFile
 from ingestion.spark.file_groups.direct_write import require_all_written
-from ingestion.spark.file_groups.java_client import java_list, java_map, open_client
+from ingestion.spark.file_groups.java_client import commit_client, java_list, java_map
 from ingestion.spark.session import jvm
-from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
-from ingestion.spark.tables.failed_write import clean_up_failed_write
-from ingestion.spark.tables.timeline import Timeline, open_storage
+from ingestion.spark.tables.timeline import open_storage
 from lakehub.kernel import failpoint
 
 REPLACE = "replacecommit"
@@ -38,11 +36,9 @@ def replace_files(
     marks: Mapping[str, str],
 ) -> None:
     """One commit. `folder`: where the merged files lie. Raises RowsNotWritten."""
-    latest = growing_time.go_on_after_latest(spark, table.uri)
     java: Any = jvm(spark)
     require_all_written([file.status for file in merged], table)
-    client = open_client(spark, table, avro_schema, options)
-    try:
+    with commit_client(spark, table, avro_schema, options) as client:
         instant = client.startCommit(REPLACE)
         _put_in_place(java, client, table, merged, folder, instant)
         failpoint.reach(FAILPOINT)
@@ -50,11 +46,6 @@ def replace_files(
         metadata = java.org.apache.hudi.common.util.Option.of(java_map(java, marks))
         statuses, ids = java_list(java, [file.status for file in merged]), file_ids_by_partition(java, replaced)
         client.commit(instant, statuses, metadata, REPLACE, ids, nothing, nothing)
-    except Exception:
-        client.close()
-        clean_up_failed_write(spark, Timeline(table.uri), after=latest)
-        raise
-    client.close()
 
 
 def _put_in_place(

@@ -17,16 +17,15 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.file_groups.direct_write import require_all_written
-from ingestion.spark.file_groups.java_client import java_list, java_map, open_client
+from ingestion.spark.file_groups.java_client import commit_client, java_list, java_map
 from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.file_groups.many_rows.new_files import write_new_files
 from ingestion.spark.file_groups.many_rows.stored_files import StoredFile, groups_for_new_rows, read_footers
 from ingestion.spark.file_groups.many_rows.tasks import FILE_ID, NEW, PARTITION, PlannedRewrite, Rewritten, TableRewrite
 from ingestion.spark.file_groups.rewriting import AVRO_SCHEMA, BLOOM_FILTER, KEY, RowsNotMet
 from ingestion.spark.session import jvm
-from ingestion.spark.tables import growing_time, hudi
+from ingestion.spark.tables import hudi
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
-from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.timeline import Timeline, open_storage
 from lakehub.kernel import failpoint
 
@@ -55,10 +54,8 @@ class ManyRows:
     def write(self, options: Mapping[str, str], marks: Mapping[str, str], scratch: str) -> None:
         """One commit. `options`: of the index; `marks` travel in the commit's metadata; `scratch`: the URI of a folder that others do not use. Raises RowsNotWritten."""
         spark = self.rows.sparkSession
-        latest = growing_time.go_on_after_latest(spark, self.table.uri)
         java: Any = jvm(spark)
-        client = open_client(spark, self.table, self.avro_schema, options)
-        try:
+        with commit_client(spark, self.table, self.avro_schema, options) as client:
             instant = client.startCommit()
             client.begin(instant)
             written = [*self._write_anew(client, instant, scratch)]
@@ -72,11 +69,6 @@ class ManyRows:
             failpoint.reach(FAILPOINT)
             option = java.org.apache.hudi.common.util.Option.of(java_map(java, marks))
             client.commit(instant, java_list(java, written), option)
-        except Exception:
-            client.close()
-            clean_up_failed_write(spark, Timeline(self.table.uri), after=latest)
-            raise
-        client.close()
 
     def _write_anew(self, client: Any, instant: str, scratch: str) -> list[Any]:
         """The statuses of the files."""

@@ -10,14 +10,11 @@ from pyspark.sql import Column, DataFrame
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups.clustering.replacing import REPLACE, begin_replacing, file_ids_by_partition
 from ingestion.spark.file_groups.direct_write import require_all_written
-from ingestion.spark.file_groups.java_client import java_list, java_map, open_client
+from ingestion.spark.file_groups.java_client import commit_client, java_list, java_map
 from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.file_groups.many_rows.new_files import write_new_files
 from ingestion.spark.session import jvm
-from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
-from ingestion.spark.tables.failed_write import clean_up_failed_write
-from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel import failpoint
 
 
@@ -36,10 +33,8 @@ def overwrite_partitions(
 ) -> None:
     """`partitions`: paths, those of the rows among them. `rows`, `columns`, `own`, `largest`, `are_by_partition`: as for new files. `avro_schema`: of the table, as its newest commit has it. Raises RowsNotWritten."""
     spark = rows.sparkSession
-    latest = growing_time.go_on_after_latest(spark, table.uri)
     java: Any = jvm(spark)
-    client = open_client(spark, table, avro_schema, options)
-    try:
+    with commit_client(spark, table, avro_schema, options) as client:
         instant = client.startCommit(REPLACE)
         begin_replacing(java, client, instant, "INSERT_OVERWRITE")
         replaced = newest_base_files(
@@ -54,8 +49,3 @@ def overwrite_partitions(
         ids = file_ids_by_partition(java, replaced)
         metadata = option.of(java_map(java, marks))
         client.commit(instant, java_list(java, written), metadata, REPLACE, ids, option.empty(), option.empty())
-    except Exception:
-        client.close()
-        clean_up_failed_write(spark, Timeline(table.uri), after=latest)
-        raise
-    client.close()
