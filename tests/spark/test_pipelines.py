@@ -105,11 +105,12 @@ def test_it_equals_a_full_recomputation_after_each_change(
 
 
 def noted_writes(monkeypatch: pytest.MonkeyPatch) -> list[ManyRows]:
-    """The commits of many rows, from now on."""
+    """The commits of many rows, from now on: each moves its files from beside the table, wherever rows are staged."""
     noted, write = list[ManyRows](), ManyRows.write
 
     def note(rows: ManyRows, *given: Any) -> None:
         noted.append(rows)
+        assert str(given[-1]).startswith(f"{rows.table.uri.rpartition('/')[0]}/.lakehub/")
         write(rows, *given)
 
     monkeypatch.setattr(ManyRows, "write", note)
@@ -144,7 +145,7 @@ def test_who_reads_increments_sees_what_tasks_have_written(
         assert "IndexError" in str(lake.run("incremental").error)
     assert [row.asDict() for row in lake.stored("wide").orderBy("id").collect()] == before
     written.clear()
-    report = lake.run("incremental")
+    report = lake.run("incremental", staging_uri=(tmp_path / "elsewhere").as_uri())
     assert (report.error, report.written.inserts, report.written.updates) == (None, 3, 1)
     (rows,) = written
     assert ({*rows.places}, rows.fresh) == ({"day=2013-01-01", "day=2013-01-02"}, 1)

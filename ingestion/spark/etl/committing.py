@@ -31,7 +31,7 @@ from ingestion.spark.file_groups.record_locations import (
 from ingestion.spark.file_groups.rewriting import KEY, REMOVED
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job
-from ingestion.spark.loading import staging
+from ingestion.spark.loading import staging, write_path
 from ingestion.spark.loading.committing import (
     CommitPlan,
     check_balance,
@@ -161,7 +161,7 @@ def _commit_judged(
     if counts.applied and _commit_few(job, batch, plan, changed, counts.applied, index, marks):
         return None
     is_usual = not sums["empty"] and (sums["text_bytes"] or 0) <= MAX_TEXT_BYTES
-    if counts.applied and is_usual and _commit_many(job, batch, plan, changed, index, marks):
+    if counts.applied and is_usual and _commit_many(job, plan, changed, index, marks):
         return None
     if not counts.applied:
         frame, options = hudi.empty_frame(job.spark, plan.evolution.target), dict[str, str]()
@@ -219,9 +219,7 @@ def _commit_few(
     return True
 
 
-def _commit_many(
-    job: Job, batch: staging.StagedBatch, plan: CommitPlan, changed: DataFrame, index: Index, marks: Mapping[str, str]
-) -> bool:
+def _commit_many(job: Job, plan: CommitPlan, changed: DataFrame, index: Index, marks: Mapping[str, str]) -> bool:
     """False: only Hudi can write it."""
     target = plan.evolution.target
     columns = columns_of_arrow(job, target, index)
@@ -234,8 +232,8 @@ def _commit_many(
     if rows is None:
         return False
     check_judged_now(job, plan)
-    with job.phase("write"):
-        rows.write(index.write_options(job.table), marks, f"{batch.uri}/rewritten")
+    with job.phase("write"), write_path.folder_in_lake(job) as folder:
+        rows.write(index.write_options(job.table), marks, folder)
     return True
 
 

@@ -52,7 +52,7 @@ def run(job: Job) -> JobReport:
     columns = columns_to_write(job.spark, job.table, hudi.stored_schema(job.spark, job.table))
     if not chosen or columns is None or not index.is_up_to_date(job.table):
         return job.nothing_to_do_report()
-    with write_path.staging_folder(job) as folder:
+    with write_path.folder_in_lake(job) as folder:
         with job.phase("merge"):
             merged = write_merged_files(job.spark, job.table, chosen, columns, folder)
         failpoint.reach("ingestion.before_write")

@@ -180,6 +180,12 @@ def staging_folder(job: Job) -> AbstractContextManager[str]:
     return staging.temporary_folder(job.staging_uri(), until=job.ends_at + _STAGING_MARGIN, now=job.started_at)
 
 
+def folder_in_lake(job: Job) -> AbstractContextManager[str]:
+    """The same beside the table, wherever rows are staged: a file of it is moved into the table."""
+    folder = f"{job.table.uri.rpartition('/')[0]}/.lakehub/staging/{job.table.name}"
+    return staging.temporary_folder(folder, until=job.ends_at + _STAGING_MARGIN, now=job.started_at)
+
+
 def commit_batch(
     job: Job, batch: staging.StagedBatch, plan: CommitPlan, commit: CommitAttempt | None = None
 ) -> JobReport:
