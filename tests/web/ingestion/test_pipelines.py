@@ -376,8 +376,9 @@ def test_other_code_of_a_transformer_makes_all_rows_anew_where_it_is_registered_
     (change,) = plan_of(check_pipeline(texts)).changes
     assert (change.what, str(change.effect)) == ("code of fares.py:round_fares", "all rows")
     settings.LAKEHUB_TRANSFORMERS = str(tmp_path / "on-other-machines-only")
-    assert not register_pipeline(texts, actor="ana", now=NOW).remakes_rows
-    assert Pipeline.objects.get().transformer_digests == before, "what is known of it stays"
+    with pytest.raises(BadPipeline, match="is not on this machine"):
+        register_pipeline(texts, actor="ana", now=NOW)
+    assert Pipeline.objects.get().transformer_digests == before
     settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
     assert register_pipeline(texts, actor="ana", now=NOW).remakes_rows
     assert Pipeline.objects.get().transformer_digests != before
