@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeGuard, cast
 
 from django.conf import settings
 
@@ -120,7 +120,6 @@ def _by_part(requests: Sequence[MeasureRequest], by: str) -> Iterator[tuple[Part
     singles: dict[EachPartition, list[OnePartition]] = defaultdict(list)
     for part, sharing in parts.items():
         if not by and _has_a_group(part) and any(_is_groupable(request.measure) for request in sharing):
-            assert isinstance(part, OnePartition)
             singles[EachPartition(part.column, part.form)].append(part)
     for each, single_parts in singles.items():
         if len(single_parts) >= MIN_PARTITIONS_FOR_GROUPED_SCAN:
@@ -131,7 +130,7 @@ def _by_part(requests: Sequence[MeasureRequest], by: str) -> Iterator[tuple[Part
     yield from ((part, sharing) for part, sharing in parts.items() if sharing)
 
 
-def _has_a_group(part: Part) -> bool:
+def _has_a_group(part: Part) -> TypeGuard[OnePartition]:
     """Whether a scan that groups by partition has all of its rows under its name. Where columns say a local time without its
     offset, two hours have the same rows when clocks go back: such a scan has them under the first."""
     if not isinstance(part, OnePartition) or part.also:

@@ -200,8 +200,8 @@ class _FileMerges:
         rows = [self._rows[int(place)] for place in file.rows().split(",")]
         added = {row.key: row.row for row in rows if row.file_id is None}
         own = {AVRO_SCHEMA: handle.schema().encode()}
-        if added and BLOOM_FILTER in footer:
-            known, type_ = (footer[name].decode() for name in (BLOOM_FILTER, FILTER_TYPE))
+        if added and BLOOM_FILTER in footer.own:
+            known, type_ = (footer.own[name].decode() for name in (BLOOM_FILTER, FILTER_TYPE))
             own[BLOOM_FILTER] = handle.bloomFilter(known, type_).encode()
         changed = {row.key: row.row for row in rows if row.file_id is not None}
         old, new = (f"{folder}/{name}" for name in (file.oldName(), handle.newName()))

@@ -37,9 +37,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import org.apache.avro.file.DataFileStream;
 import org.apache.avro.generic.GenericData;
-import org.apache.avro.generic.GenericDatumReader;
 import org.apache.avro.generic.GenericRecord;
 import org.apache.hudi.client.common.HoodieJavaEngineContext;
 import org.apache.hudi.common.bloom.BloomFilter;
@@ -48,14 +46,10 @@ import org.apache.hudi.common.data.HoodieListData;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.engine.TaskContextSupplier;
 import org.apache.hudi.common.model.EmptyHoodieRecordPayload;
-import org.apache.hudi.common.model.HoodieAvroRecord;
 import org.apache.hudi.common.model.HoodieBaseFile;
-import org.apache.hudi.common.model.HoodieKey;
 import org.apache.hudi.common.model.HoodieRecord;
-import org.apache.hudi.common.model.HoodieRecordLocation;
 import org.apache.hudi.common.model.HoodieTableType;
 import org.apache.hudi.common.model.HoodieWriteStat;
-import org.apache.hudi.common.model.OverwriteWithLatestAvroPayload;
 import org.apache.hudi.common.model.WriteOperationType;
 import org.apache.hudi.common.table.HoodieTableConfig;
 import org.apache.hudi.common.table.cdc.HoodieCDCSupplementalLoggingMode;
@@ -67,8 +61,6 @@ import org.apache.hudi.io.HoodieAbstractMergeHandle;
 import org.apache.hudi.io.HoodieCDCLogger;
 import org.apache.hudi.io.HoodieMergeHandle;
 import org.apache.hudi.io.IOUtils;
-import org.apache.hudi.storage.HoodieStorage;
-import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.table.HoodieTable;
 import org.apache.hudi.table.action.commit.JavaUpsertPreppedCommitActionExecutor;
 
@@ -246,70 +238,6 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         }
     }
 
-    /** Records without their rows, as an Avro file has them: their keys, and whether they are new or removed. */
-    static class ChangedKeys implements Iterable {
-        private final HoodieStorage storage;
-        private final String path;
-        private final String partition;
-        private final String fileId;
-
-        ChangedKeys(HoodieStorage storage, String path, String partition, String fileId) {
-            this.storage = storage;
-            this.path = path;
-            this.partition = partition;
-            this.fileId = fileId;
-        }
-
-        public Iterator iterator() {
-            try {
-                return new ChangedKey(new DataFileStream(storage.open(new StoragePath(path)), new GenericDatumReader()), partition, fileId);
-            } catch (IOException e) {
-                throw new HoodieIOException("What becomes of the keys of " + fileId + " cannot be read from " + path, e);
-            }
-        }
-    }
-
-    /** Closed when all are read. */
-    static class ChangedKey implements Iterator {
-        private final DataFileStream file;
-        private final String partition;
-        private final String fileId;
-
-        ChangedKey(DataFileStream file, String partition, String fileId) {
-            this.file = file;
-            this.partition = partition;
-            this.fileId = fileId;
-        }
-
-        public boolean hasNext() {
-            boolean more = file.hasNext();
-            if (!more) {
-                try {
-                    file.close();
-                } catch (IOException e) {
-                    throw new HoodieIOException("What becomes of the keys of " + fileId + " cannot be read", e);
-                }
-            }
-            return more;
-        }
-
-        public Object next() {
-            GenericRecord row = (GenericRecord) file.next();
-            HoodieKey key = new HoodieKey(row.get("key").toString(), partition);
-            HoodieRecord record = Boolean.TRUE.equals(row.get("is_removed"))
-                ? new HoodieAvroRecord(key, new EmptyHoodieRecordPayload())
-                : new HoodieAvroRecord(key, new OverwriteWithLatestAvroPayload(Option.empty()));
-            if (!Boolean.TRUE.equals(row.get("is_new"))) {
-                record.setCurrentLocation(new HoodieRecordLocation("0", fileId));
-            }
-            return record;
-        }
-
-        public void remove() {
-            throw new UnsupportedOperationException();
-        }
-    }
-
     /** What Hudi has to know of a file that somebody else writes: its marker before, and its numbers and its log of changes after. */
     public static class Rewrite extends HoodieAbstractMergeHandle implements Callable {
         private final String oldName;
@@ -362,10 +290,10 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
             written = rows;
         }
 
-        /** `changes`: a file that says what became of which key. */
-        public void end(long rows, String changes) {
+        /** `changes`: a record for each key that changes, without its row. */
+        public void end(long rows, Iterable changes) {
             written = rows;
-            records = new ChangedKeys(storage, changes, partitionPath, fileId);
+            records = changes;
         }
 
         public Object call() throws IOException {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -68,15 +68,27 @@ def rows_by_key(rows: Mapping[str, Row | None], columns: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=pa.schema([(KEY, pa.string()), (REMOVED, pa.bool_()), *columns]))
 
 
-def footer_to_rewrite(filesystem: fs.FileSystem, path: str, columns: pa.Schema) -> dict[bytes, bytes] | None:
-    """What Hudi keeps in the footer of a file. None: it has columns that the table lacks, or in types that may not become the table's without a
+class StoredFooter(NamedTuple):
+    """`own`: what Hudi keeps in the footer of a file of so many `rows`."""
+
+    rows: int
+    own: Mapping[bytes, bytes]
+
+
+def footer_to_rewrite(filesystem: fs.FileSystem, path: str, columns: pa.Schema) -> StoredFooter | None:
+    """None: the file has columns that the table lacks, or in types that may not become the table's without a
     loss, and Hudi writes it anew."""
     with filesystem.open_input_file(path) as opened:
-        stored = pq.ParquetFile(opened).schema_arrow
+        parquet = pq.ParquetFile(opened)
+        stored, rows = parquet.schema_arrow, parquet.metadata.num_rows
     types = {field.name: field.type for field in (*_META, *columns)}
     if not {*META_COLUMNS} <= {*stored.names} <= types.keys():
         return None
-    return _footer(stored) if all(_becomes(field.type, types[field.name]) for field in stored) else None
+    return (
+        StoredFooter(rows, _footer(stored))
+        if all(_becomes(field.type, types[field.name]) for field in stored)
+        else None
+    )
 
 
 def rewrite_file(filesystem: fs.FileSystem, rewrite: FileRewrite) -> int:

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.spark.file_groups import BaseFile, FileGroup
-from ingestion.spark.file_groups.many_rows.stored_files import StoredFile, groups_for_new_rows
+from ingestion.spark.file_groups.many_rows.changed_keys import NEW
+from ingestion.spark.file_groups.many_rows.stored_files import StoredFile, groups_for_new_rows, smallest_files
 from ingestion.spark.file_groups.many_rows.tasks import (
     FILE_ID,
-    NEW,
     PARTITION,
     PlannedRewrite,
     TableRewrite,
@@ -35,8 +35,16 @@ def stored(partition: str, file_id: str, size: int, rows: int = 100, bloom: str 
 
 
 def test_new_rows_go_to_the_smallest_file_of_their_partition_where_all_find_room() -> None:
-    files = [stored("day=a", "one", 3 * MIB), stored("day=a", "two", 2 * MIB), stored("day=b", "three", MIB)]
-    assert groups_for_new_rows({"day=a": 10, "day=b": 10, "day=c": 10}, files, largest=32 * MIB) == {
+    files = [
+        stored("day=a", "one", 3 * MIB),
+        stored("day=a", "two", 2 * MIB),
+        stored("day=b", "three", MIB),
+        stored("day=d", "four", MIB),
+    ]
+    new_rows = {"day=a": 10, "day=b": 10, "day=c": 10}
+    smallest = {*smallest_files([each.file for each in files], new_rows).values()}
+    chosen = [each for each in files if each.file in smallest]
+    assert groups_for_new_rows(new_rows, chosen, largest=32 * MIB) == {
         "day=a": FileGroup("day=a", "two"),
         "day=b": FileGroup("day=b", "three"),
     }

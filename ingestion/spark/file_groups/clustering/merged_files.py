@@ -15,8 +15,7 @@ from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
-from ingestion.spark.file_groups.java_client import java_map
-from ingestion.spark.session import jvm
+from ingestion.spark.file_groups.many_rows.new_files import insert_rows
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import open_storage
 
@@ -39,17 +38,9 @@ def write_merged_files(
 ) -> list[MergedFile]:
     """Several Spark jobs. `folder`: a URI in the lake. `avro_schema`: the table's columns, as its newest commit has them."""
     _make_table(table.uri, folder)
-    java: Any = jvm(spark)
-    hudi_java = java.org.apache.hudi
-    options = {**hudi.table_options(table, parallelism=1), "hoodie.metadata.enable": "false"}
-    config = hudi_java.config.HoodieWriteConfig.newBuilder().withPath(folder).forTable(table.name)
-    config = config.withSchema(avro_schema).withProps(java_map(java, options)).build()
-    context: Any = spark.sparkContext
-    engine = hudi_java.client.common.HoodieSparkEngineContext(context._jsc)
-    staged = hudi_java.table.HoodieSparkTable.create(config, engine)
-    rows: Any = sorted_rows(spark, table, files)
-    statuses = hudi_java.HoodieDatasetBulkInsertHelper.bulkInsert(rows._jdf, STAGED_INSTANT, staged, config, True, True)
-    return [_merged_file(status) for status in statuses.collectAsList()]
+    rows, options = sorted_rows(spark, table, files), {"hoodie.metadata.enable": "false"}
+    statuses = insert_rows(table, folder, rows, STAGED_INSTANT, avro_schema, options, are_sorted=True)
+    return [_merged_file(status) for status in statuses]
 
 
 def sorted_rows(spark: SparkSession, table: TableSpec, files: Sequence[BaseFile]) -> DataFrame:

@@ -18,10 +18,16 @@ from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.file_groups.direct_write import require_all_written
 from ingestion.spark.file_groups.java_client import commit_client, java_list, java_map
-from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.file_groups.lookups import meta_client, newest_base_files
+from ingestion.spark.file_groups.many_rows.changed_keys import NEW, read_changed_keys
 from ingestion.spark.file_groups.many_rows.new_files import write_new_files
-from ingestion.spark.file_groups.many_rows.stored_files import StoredFile, groups_for_new_rows, read_footers
-from ingestion.spark.file_groups.many_rows.tasks import FILE_ID, NEW, PARTITION, PlannedRewrite, Rewritten, TableRewrite
+from ingestion.spark.file_groups.many_rows.stored_files import (
+    StoredFile,
+    groups_for_new_rows,
+    read_footers,
+    smallest_files,
+)
+from ingestion.spark.file_groups.many_rows.tasks import FILE_ID, PARTITION, PlannedRewrite, Rewritten, TableRewrite
 from ingestion.spark.file_groups.rewriting import AVRO_SCHEMA, BLOOM_FILTER, KEY, RowsNotMet
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import hudi
@@ -91,9 +97,12 @@ class ManyRows:
             self._placed().where(f"{FILE_ID} IS NOT NULL")
         )
         self._put_in_place(plans, written)
-        for number, handle in handles.items():
-            handle.end(written[number].rows, written[number].changes)
-        return [*client.statuses(java_list(jvm(self.rows.sparkSession), handles.values()))]
+        java: Any = jvm(self.rows.sparkSession)
+        storage = meta_client(self.rows.sparkSession, self.table.uri).getStorage()
+        for group, plan in plans.items():
+            rows, _, changes = written[plan.number]
+            handles[plan.number].end(rows, read_changed_keys(java, storage, changes, group))
+        return [*client.statuses(java_list(java, handles.values()))]
 
     def _put_in_place(self, plans: Mapping[FileGroup, PlannedRewrite], written: Mapping[int, Rewritten]) -> None:
         filesystem, root = open_storage(self.table.uri)
@@ -130,15 +139,20 @@ def open_many_rows(
     new_rows = Counter({row[PARTITION]: row["count"] for row in counts if row[FILE_ID] is None})
     touched = {FileGroup(row[PARTITION], row[FILE_ID]) for row in counts if row[FILE_ID] is not None}
     newest = newest_base_files(spark, table.uri, {row[PARTITION] for row in counts})
-    by_size = sorted(newest, key=lambda file: (file.size, file.group), reverse=True)
-    smallest = {file.group.partition: file for file in by_size if file.group.partition in new_rows}
+    smallest = smallest_files(newest, new_rows)
     files = {file for file in newest if file.group in touched} | {*smallest.values()}
     columns = pa.schema([(name, arrow_type(type_)) for name, type_ in target.types.items()])
     stored = read_footers(table.uri, files, columns)
     if stored is None or not touched <= stored.keys():
         return None
     takes_none = options.get(_SMALL_FILES) == "0"  # new rows go to files of their own
-    places = {} if takes_none else groups_for_new_rows(new_rows, stored.values(), largest=table.max_file_mib * _MIB)
+    places = (
+        {}
+        if takes_none
+        else groups_for_new_rows(
+            new_rows, (stored[file.group] for file in smallest.values()), largest=table.max_file_mib * _MIB
+        )
+    )
     anew = {group: each for group, each in stored.items() if group in touched or group in places.values()}
     fresh = max((new_rows[partition] for partition in new_rows.keys() - places.keys()), default=0)
     return ManyRows(table, rows, columns, avro_schema, anew, places, fresh)

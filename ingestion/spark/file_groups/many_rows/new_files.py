@@ -32,15 +32,7 @@ def write_new_files(
 ) -> list[Any]:
     """The statuses of the files. `columns`: of the table; `own`: of each row the record key and the path of its partition, as Hudi writes them. `options`: of the index.
     `largest`: the rows of the partition with the most. `are_by_partition`: rows of a partition lie together, in few of the frame's; else they are brought together, and sorted by key."""
-    spark, java = rows.sparkSession, jvm(rows.sparkSession)
-    hudi_java: Any = java.org.apache.hudi
-    given = {**hudi.table_options(table, parallelism=1), **options}
-    config = hudi_java.config.HoodieWriteConfig.newBuilder().withPath(table.uri).forTable(table.name)
-    config = config.withSchema(avro_schema).withProps(java_map(java, given)).build()
-    context: Any = spark.sparkContext
-    engine = hudi_java.client.common.HoodieSparkEngineContext(context._jsc)
-    to = hudi_java.table.HoodieSparkTable.create(config, engine)
-    placed: Any = rows.select(
+    placed = rows.select(
         F.lit(instant).alias(_INSTANT),
         # No file that is written anew has such numbers: theirs begin with that of the file.
         F.concat(F.lit(f"{instant}_new_"), F.monotonically_increasing_id().cast("string")).alias(_SEQUENCE),
@@ -52,6 +44,28 @@ def write_new_files(
     if not are_by_partition:
         part = F.pmod(F.hash(_KEY), F.lit(max(1, -(-largest // _ROWS_A_TASK))))
         placed = placed.repartition(_PARTITION, part).sortWithinPartitions(_PARTITION, _KEY)
+    return insert_rows(table, table.uri, placed, instant, avro_schema, options, are_sorted=not are_by_partition)
+
+
+def insert_rows(
+    table: TableSpec,
+    uri: str,
+    rows: DataFrame,
+    instant: str,
+    avro_schema: str,
+    options: Mapping[str, str],
+    *,
+    are_sorted: bool,
+) -> list[Any]:
+    """The statuses of the files. `rows`: with Hudi's own columns, which they keep but for the name of the file; `are_sorted`: by partition. `uri`: of the table, or of one beside it
+    with its properties."""
+    frame: Any = rows
+    spark, context = rows.sparkSession, frame.sparkSession.sparkContext
+    java: Any = jvm(spark)
+    hudi_java = java.org.apache.hudi
+    given = {**hudi.table_options(table, parallelism=1), **options}
+    config = hudi_java.config.HoodieWriteConfig.newBuilder().withPath(uri).forTable(table.name)
+    config = config.withSchema(avro_schema).withProps(java_map(java, given)).build()
+    to = hudi_java.table.HoodieSparkTable.create(config, hudi_java.client.common.HoodieSparkEngineContext(context._jsc))
     helper = hudi_java.HoodieDatasetBulkInsertHelper
-    written = helper.bulkInsert(placed._jdf, instant, to, config, not are_by_partition, True)
-    return [*written.collectAsList()]
+    return [*helper.bulkInsert(frame._jdf, instant, to, config, are_sorted, True).collectAsList()]

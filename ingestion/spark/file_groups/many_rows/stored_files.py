@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.rewriting import BLOOM_FILTER, FILTER_TYPE, footer_to_rewrite
@@ -45,9 +43,9 @@ def read_footers(uri: str, files: Collection[BaseFile], columns: pa.Schema) -> d
         footer = footer_to_rewrite(filesystem, f"{root}/{file.path}", columns)
         if footer is None:
             return None
-        rows = pq.read_metadata(f"{root}/{file.path}", filesystem=filesystem).num_rows
-        bloom_filter = (footer[name].decode() for name in (BLOOM_FILTER, FILTER_TYPE) if BLOOM_FILTER in footer)
-        return StoredFile(file, rows, tuple(bloom_filter))
+        own = footer.own
+        bloom_filter = (own[name].decode() for name in (BLOOM_FILTER, FILTER_TYPE) if BLOOM_FILTER in own)
+        return StoredFile(file, footer.rows, tuple(bloom_filter))
 
     with ThreadPoolExecutor(_READERS) as readers:
         looked_at = [*readers.map(look, files)]
@@ -55,19 +53,18 @@ def read_footers(uri: str, files: Collection[BaseFile], columns: pa.Schema) -> d
     return stored if len(stored) == len(looked_at) else None
 
 
+def smallest_files(files: Iterable[BaseFile], partitions: Container[str]) -> dict[str, BaseFile]:
+    """Of each of these partitions that has any."""
+    largest_first = sorted(files, key=lambda file: (file.size, file.group), reverse=True)
+    return {file.group.partition: file for file in largest_first if file.group.partition in partitions}
+
+
 def groups_for_new_rows(
-    new_rows: Mapping[str, int], files: Iterable[StoredFile], *, largest: int
+    new_rows: Mapping[str, int], smallest: Iterable[StoredFile], *, largest: int
 ) -> dict[str, FileGroup]:
-    """By partition the group that takes its new rows: the smallest, if all find room in it. Those of other partitions are written to files of their own."""
-    by_partition = defaultdict[str, list[StoredFile]](list)
-    for each in files:
-        by_partition[each.file.group.partition].append(each)
-    smallest = {
-        partition: min(by_partition[partition], key=lambda each: (each.file.size, each.file.group))
-        for partition in new_rows.keys() & by_partition.keys()
-    }
+    """By partition the group that takes its new rows: that of its smallest file, if all find room in it. Those of other partitions are written to files of their own."""
     return {
-        partition: stored.file.group
-        for partition, stored in smallest.items()
-        if stored.has_room_for(new_rows[partition], largest=largest)
+        group.partition: group
+        for group, stored in ((stored.file.group, stored) for stored in smallest)
+        if stored.has_room_for(new_rows[group.partition], largest=largest)
     }

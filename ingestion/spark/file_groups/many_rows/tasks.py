@@ -8,35 +8,23 @@ from itertools import pairwise
 from typing import NamedTuple
 from uuid import uuid4
 
-import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from ingestion.spark.file_groups import FileGroup
+from ingestion.spark.file_groups.many_rows.changed_keys import NEW, write_changed_keys
 from ingestion.spark.file_groups.rewriting import KEY, REMOVED, FileRewrite, rewrite_file
 from ingestion.spark.tables.timeline import open_storage
 
-PARTITION, FILE_ID, NEW = "_lakehub_partition", "_lakehub_file_id", "_lakehub_new_row"
-"""Of a row: the path of its partition, the group that it lies in or goes to, and whether the group gets it now."""
+PARTITION, FILE_ID = "_lakehub_partition", "_lakehub_file_id"
+"""Of a row: the path of its partition, and the group that it lies in or goes to."""
 _WRITTEN = "number int, rows long, file string, changes string"
 _WRITTEN_ARROW = pa.schema(
     [("number", pa.int32()), ("rows", pa.int64()), ("file", pa.string()), ("changes", pa.string())]
 )
 _MAX_TASKS = 200
-_CHANGED_KEYS = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "ChangedKey",
-        "namespace": "lakehub",
-        "fields": [
-            {"name": "key", "type": "string"},
-            {"name": "is_new", "type": "boolean"},
-            {"name": "is_removed", "type": "boolean"},
-        ],
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -131,15 +119,5 @@ def _rewrite(what: TableRewrite, group: FileGroup, planned: PlannedRewrite, rows
             old, new, group.partition, what.instant, planned.number, what.columns, changed, added, planned.footer
         ),
     )
-    _tell_keys(f"{attempt}/keys.avro", rows)
+    write_changed_keys(f"{attempt}/keys.avro", rows)
     return Rewritten(written, f"{attempt}/{planned.new}", f"{attempt}/keys.avro")
-
-
-def _tell_keys(uri: str, rows: pa.Table) -> None:
-    """For Hudi's log of changes and its index of records."""
-    keys = zip(*(rows[name].to_pylist() for name in (KEY, NEW, REMOVED)), strict=True)
-    filesystem, path = open_storage(uri)
-    with filesystem.open_output_stream(path) as file:
-        fastavro.writer(
-            file, _CHANGED_KEYS, ({"key": key, "is_new": new, "is_removed": removed} for key, new, removed in keys)
-        )
