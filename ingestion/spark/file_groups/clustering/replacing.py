@@ -5,7 +5,6 @@ Each file is put on record in the table's markers before it is moved there, so t
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,13 +15,11 @@ from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.clustering.merged_files import STAGED_INSTANT, MergedFile
 from ingestion.spark.file_groups.direct_write import require_all_written
 from ingestion.spark.file_groups.java_client import commit_client, java_list, java_map
+from ingestion.spark.file_groups.many_rows.replace_commits import REPLACE, begin_replacing, file_ids_by_partition
 from ingestion.spark.session import jvm
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
 from ingestion.spark.tables.timeline import open_storage
 from lakehub.kernel import failpoint
-
-REPLACE = "replacecommit"
-"""The action of a commit by which file groups are replaced."""
 
 
 def replace_files(
@@ -63,28 +60,3 @@ def _put_in_place(
         markers.create(file.partition, path.rpartition("/")[2], hudi_java.common.model.IOType.CREATE)
         filesystem.move(f"{source}/{file.path}", f"{target}/{path}")
         file.status.getStat().setPath(path)
-
-
-def begin_replacing(java: Any, client: Any, instant: str, operation: str) -> Any:
-    """Hudi's view of the table. `operation`: as Hudi calls it."""
-    hudi_java = java.org.apache.hudi
-    hudi_table = hudi_java.table.HoodieJavaTable.create(client.getConfig(), client.getEngineContext())
-    states = java.java.lang.Class.forName(
-        "org.apache.hudi.common.table.timeline.HoodieInstant$State", True, hudi_table.getClass().getClassLoader()
-    )
-    # With the commits that are there now: those that come after would be conflicts.
-    kind = getattr(hudi_java.common.model.WriteOperationType, operation)
-    client.preWrite(instant, kind, hudi_table.getMetaClient())
-    requested = hudi_table.getMetaClient().createNewInstant(states.getEnumConstants()[0], REPLACE, instant)
-    hudi_table.getActiveTimeline().transitionReplaceRequestedToInflight(requested, hudi_java.common.util.Option.empty())
-    return hudi_table
-
-
-def file_ids_by_partition(java: Any, files: Iterable[BaseFile]) -> Any:
-    ids: dict[str, list[str]] = defaultdict(list)
-    for file in files:
-        ids[file.group.partition].append(file.group.file_id)
-    by_partition = java.java.util.HashMap()
-    for partition, those in ids.items():
-        by_partition.put(partition, java_list(java, those))
-    return by_partition

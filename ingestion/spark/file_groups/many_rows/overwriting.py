@@ -8,11 +8,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.file_groups.clustering.replacing import REPLACE, begin_replacing, file_ids_by_partition
 from ingestion.spark.file_groups.direct_write import require_all_written
 from ingestion.spark.file_groups.java_client import commit_client, java_list, java_map
 from ingestion.spark.file_groups.lookups import newest_base_files
 from ingestion.spark.file_groups.many_rows.new_files import write_new_files
+from ingestion.spark.file_groups.many_rows.replace_commits import REPLACE, begin_replacing, file_ids_by_partition
 from ingestion.spark.session import jvm
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
 from lakehub.kernel import failpoint
