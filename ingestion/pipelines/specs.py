@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ingestion.domain.pipelines.affected_keys import affected_keys, affected_partitions, partition_source
 from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
+from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
 from ingestion.pipelines.transformers import transformer_specs, transformers_folder
 from ingestion.ports import auditor
@@ -31,7 +32,7 @@ def pipeline_spec_of(
     inputs = [
         PipelineInputSpec(
             each.name,
-            copies[each.name].uri,
+            table_uri(copies[each.name]),
             affected_keys(shape, pipeline.record_key, each.name) if each.is_followed else "",
             affected_partitions(shape, pipeline, each.name) if each.is_followed else "",
             partition_source(shape, pipeline, each.name) if each.is_followed else "",
@@ -56,9 +57,8 @@ def pipeline_spec_of(
 def input_copies(copy: DatasetCopy, registered: Pipeline) -> dict[str, DatasetCopy | None]:
     """In the data center of `copy`, by what the SELECT calls them; None: there is none any more."""
     names = {each.name: each.dataset for each in inputs_of(registered.files)}
-    there = DatasetCopy.objects.filter(data_center=copy.data_center_id, dataset__name__in=names.values())
-    live = there.filter(dataset__ingested=True, dataset__offboarded_at=None)
-    copies = {each.dataset.name: each for each in live.select_related("dataset", "data_center")}
+    there = lake_copies().filter(data_center=copy.data_center_id, dataset__name__in=names.values())
+    copies = {each.dataset.name: each for each in there}
     return {name: copies.get(dataset) for name, dataset in names.items()}
 
 

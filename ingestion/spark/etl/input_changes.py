@@ -27,6 +27,24 @@ class HistoryGone(LookupError):
     """What was written since the input was read last is not known, or not there, any more. Says why."""
 
 
+_READABLE_VERSIONS = ("8", "9")
+"""Of tables, by Hudi's count: earlier ones have another timeline."""
+_COPY_ON_WRITE = "COPY_ON_WRITE"
+
+
+def problem_of_input(uri: str) -> str:
+    """Why changes of the table cannot be followed, as the end of a sentence about it; empty: they can. Raises NotATable."""
+    properties = Timeline(uri).require().properties
+    kind, version = properties.get("hoodie.table.type", _COPY_ON_WRITE), properties.get("hoodie.table.version", "")
+    if kind != _COPY_ON_WRITE:
+        return f"is a table of the type {kind}, and a pipeline reads {_COPY_ON_WRITE} tables"
+    if version not in _READABLE_VERSIONS:
+        return f"has the table version {version or '(none)'}, and a pipeline reads the versions {' and '.join(_READABLE_VERSIONS)}: let its writer upgrade it"
+    if properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
+        return "keeps no `_hoodie_` columns in its rows (`hoodie.populate.meta.fields` is false), by which a pipeline sees what has changed"
+    return ""
+
+
 @dataclass(frozen=True)
 class ChangedFiles:
     """Paths within the table, without those that both have. `after` and `upto`: completions, the first exclusive. `commits`: in between, which began with `first_instant` at the earliest:
@@ -166,6 +184,6 @@ def _files_before(
             fitting = sorted(earlier, key=instant_of.__getitem__)[-1:]
         if not fitting:
             raise HistoryGone(
-                f"files of {timeline.uri} that were replaced in `{group.partition or 'the table'}` are cleaned away: its readers have been told of by then"
+                f"files of {timeline.uri} that were replaced in `{group.partition or 'the table'}` are cleaned away"
             )
         yield "/".join(filter(None, (group.partition, fitting[0])))
