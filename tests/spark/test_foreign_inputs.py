@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
+from ingestion.spark.contract.report import NOTHING_TO_DO
 from ingestion.spark.etl.input_changes import problem_of_input
 from ingestion.spark.tables.timeline import Timeline
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
@@ -56,10 +57,27 @@ def test_what_others_write_is_followed_with_their_deletes(spark: SparkSession, t
     assert {row["day"] for row in lake.stored("wide").collect()} == {"2026-11-01", "2026-11-03", "2026-11-04", "2026-11-05"}  # fmt: skip
 
 
+def test_a_table_with_logs_is_read_as_a_whole_when_it_has_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """Not when its logs were put into its files."""
+    logs = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    lake = PipelineLake(spark, tmp_path, ORDERS, {"wide": SUMS})
+    write(lake, [(n, f"2026-11-0{1 + n % 2}", n) for n in range(10)], "insert", **logs)
+    assert lake.run("bootstrap").error is None
+    write(lake, [(0, "2026-11-01", 1_000)], "upsert", **logs)
+    assert [*(tmp_path / "lake" / "orders").rglob(".*.log.*")]
+    report = lake.run("incremental")
+    assert (report.error, "keeps its changes in logs" in report.output["made_anew"]) == (None, True)
+    assert lake.differences("wide") == NOTHING
+    compact = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    write(lake, [(3, "2026-11-02", 2_000)], "upsert", **logs, **compact)
+    assert "made_anew" in lake.run("incremental").output
+    assert lake.differences("wide") == NOTHING
+    assert lake.run("incremental").status == NOTHING_TO_DO
+
+
 def test_tables_whose_changes_cannot_be_seen_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     """By what Hudi itself writes for them."""
     kinds = {
-        "logs": ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "type MERGE_ON_READ"),
         "old": ({"hoodie.write.table.version": "6"}, "table version 6"),
         "bare": ({"hoodie.populate.meta.fields": "false"}, "keeps no `_hoodie_` columns"),
     }

@@ -29,15 +29,18 @@ class HistoryGone(LookupError):
 
 _READABLE_VERSIONS = ("8", "9")
 """Of tables, by Hudi's count: earlier ones have another timeline."""
-_COPY_ON_WRITE = "COPY_ON_WRITE"
+MERGE_ON_READ = "MERGE_ON_READ"
+
+
+def keeps_logs(timeline: Timeline) -> bool:
+    """Its files alone do not say which rows it has."""
+    return timeline.properties.get("hoodie.table.type") == MERGE_ON_READ
 
 
 def problem_of_input(uri: str) -> str:
     """Why changes of the table cannot be followed, as the end of a sentence about it; empty: they can. Raises NotATable."""
     properties = Timeline(uri).require().properties
-    kind, version = properties.get("hoodie.table.type", _COPY_ON_WRITE), properties.get("hoodie.table.version", "")
-    if kind != _COPY_ON_WRITE:
-        return f"is a table of the type {kind}, and a pipeline reads {_COPY_ON_WRITE} tables"
+    version = properties.get("hoodie.table.version", "")
     if version not in _READABLE_VERSIONS:
         return f"has the table version {version or '(none)'}, and a pipeline reads the versions {' and '.join(_READABLE_VERSIONS)}: let its writer upgrade it"
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
@@ -66,8 +69,8 @@ class ChangedFiles:
         return not self.paths
 
 
-def changed_files(uri: str, after: str) -> ChangedFiles:
-    """Since the completion `after`. Raises HistoryGone."""
+def changed_files(uri: str, after: str, *, is_followed: bool = True) -> ChangedFiles:
+    """Since the completion `after`. Raises HistoryGone, also where `is_followed` and changes lie in logs beside the files: these nobody compares."""
     timeline = Timeline(uri)
     completed = timeline.completed()
     since = [file for file in completed if file.completed > after]
@@ -75,6 +78,10 @@ def changed_files(uri: str, after: str) -> ChangedFiles:
         raise HistoryGone(_why_unknown(uri, after, completed))
     if not since:
         return ChangedFiles(after, after)
+    if keeps_logs(timeline):
+        if is_followed and any(_record(timeline, file).get("operationType") not in TABLE_SERVICES for file in since):
+            raise HistoryGone(f"the table at {uri} keeps its changes in logs ({MERGE_ON_READ}), so it is read as a whole when it has any")
+        return ChangedFiles(after, since[-1].completed, len(since))
     groups = _touched_groups(timeline, since)
     before = _files_before(timeline, groups, _Committed.of(completed, since))
     now = {group: history.path for group, history in groups.items() if not history.is_replaced}

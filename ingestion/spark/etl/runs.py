@@ -100,7 +100,10 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     try:
         with job.phase("read"):
             changes = {
-                each.name: changed_files(each.uri, before.get(each.name, "")) for each in job.pipeline_spec.inputs
+                each.name: changed_files(
+                    each.uri, before.get(each.name, ""), is_followed=bool(each.affected_keys)
+                )
+                for each in job.pipeline_spec.inputs
             }
         if all(each.after == each.upto for each in changes.values()):
             return job.nothing_to_do_report(

@@ -83,7 +83,6 @@ def test_commits_of_tables_that_no_pipeline_reads_are_not_recorded(airlines: Dat
     ("lines", "expected"),
     [
         ("hoodie.table.version=6", "has the table version 6, and a pipeline reads the versions 8 and 9: let its writer upgrade it."),
-        ("hoodie.table.version=9\nhoodie.table.type=MERGE_ON_READ", "is a table of the type MERGE_ON_READ, and a pipeline reads COPY_ON_WRITE tables."),
         ("hoodie.table.version=9\nhoodie.populate.meta.fields=false", "keeps no `_hoodie_` columns in its rows"),
         ("", "cannot be read: "),
     ],
