@@ -73,7 +73,7 @@ def record_lake_commits() -> None:
     """Take in the commits that other writers made."""
     now = wiring.clock.now()
     for copy in recorded_copies():
-        with log_and_continue(f"Taking in the timeline of {copy}"):
+        with log_and_continue(f"Taking in the timeline of {copy} at {copy.uri or copy.source_table}"):
             _timeline_changes.take_in(copy, partial(commits.record_new_commits, copy, now=now))
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
 from ingestion.spark.contract.report import NOTHING_TO_DO
 from ingestion.spark.etl.input_changes import problem_of_input
+from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.timeline import Timeline
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
 
@@ -37,6 +38,7 @@ OTHERS: dict[str, str] = {
 
 
 def write(lake: PipelineLake, rows: list[Row], operation: str, **options: str) -> None:
+    growing_time.go_on_after_latest(lake.spark, lake.uri("orders"))  # a session has it before its first commit
     frame = lake.spark.createDataFrame(rows, "id long, day string, amount long").coalesce(1)
     given = OTHERS | {"hoodie.datasource.write.operation": operation} | options
     frame.write.format("hudi").options(**given).mode("append").save(lake.uri("orders"))

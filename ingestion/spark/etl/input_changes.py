@@ -80,7 +80,9 @@ def changed_files(uri: str, after: str, *, is_followed: bool = True) -> ChangedF
         return ChangedFiles(after, after)
     if keeps_logs(timeline):
         if is_followed and any(_record(timeline, file).get("operationType") not in TABLE_SERVICES for file in since):
-            raise HistoryGone(f"the table at {uri} keeps its changes in logs ({MERGE_ON_READ}), so it is read as a whole when it has any")
+            raise HistoryGone(
+                f"the table at {uri} keeps its changes in logs ({MERGE_ON_READ}), so it is read as a whole when it has any"
+            )
         return ChangedFiles(after, since[-1].completed, len(since))
     groups = _touched_groups(timeline, since)
     before = _files_before(timeline, groups, _Committed.of(completed, since))

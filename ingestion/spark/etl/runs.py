@@ -100,9 +100,7 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     try:
         with job.phase("read"):
             changes = {
-                each.name: changed_files(
-                    each.uri, before.get(each.name, ""), is_followed=bool(each.affected_keys)
-                )
+                each.name: changed_files(each.uri, before.get(each.name, ""), is_followed=bool(each.affected_keys))
                 for each in job.pipeline_spec.inputs
             }
         if all(each.after == each.upto for each in changes.values()):

@@ -110,4 +110,3 @@ def test_the_table_of_the_pipeline_itself_is_no_input(airlines: DatasetCopy, tmp
     made = given.copy_of(register_pipeline(TEXTS, actor="ana", now=NOW).dataset)
     DatasetCopy.objects.filter(pk=made.pk).update(uri=f"{tmp_path.as_uri()}/airlines_v2")
     assert problems() == ["pipeline.yaml: The input `airlines` in dc1 is the table that the pipeline itself makes."]
-
