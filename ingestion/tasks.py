@@ -25,7 +25,6 @@ from ingestion.runs.modelled_tables import lag
 from ingestion.runs.source_use import paused_runs, raw_chunks
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
-from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.scratch import sweep_scratch
 
