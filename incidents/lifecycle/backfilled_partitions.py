@@ -148,7 +148,9 @@ def _affected(work: _Work) -> Mapping[int, list[Affected]]:
     if work.key == "run":
         spans = spans.exclude(incident__backfill_run=work.number)
     affected = defaultdict[int, list[Affected]](list)
-    for incident, start, end, began_at, ended_at in spans.values_list("incident", "start", "end", "began_at", "ended_at"):
+    for incident, start, end, began_at, ended_at in spans.values_list(
+        "incident", "start", "end", "began_at", "ended_at"
+    ):
         affected[incident].append(Affected(Interval(start, end), began_at, ended_at))
     return affected
 

@@ -56,20 +56,27 @@ def transformer_specs(pipeline: PipelineDefinition, digests: Mapping[str, str]) 
 def transformer_states(registered: Pipeline) -> list[TransformerState]:
     """In the order in which they run: the code in the folder of this machine against the code that was registered."""
     facts = read_pipeline_file(registered.files.get(PIPELINE_FILE, ""), []).facts
-    return [_state_of(each.name, registered.transformer_digests.get(each.name, "")) for each in facts.get("transformers", ())]
+    return [
+        _state_of(each.name, registered.transformer_digests.get(each.name, ""))
+        for each in facts.get("transformers", ())
+    ]
 
 
 def _state_of(name: str, digest: str) -> TransformerState:
     folder = transformers_folder()
     if not folder or not Path(folder).is_dir():
-        return TransformerState(name, CodeState.NOT_KNOWN, "The folder of transformers is not on the machine of this page.")
+        return TransformerState(
+            name, CodeState.NOT_KNOWN, "The folder of transformers is not on the machine of this page."
+        )
     try:
         code = read_transformer(folder, name)
     except NoTransformer as problem:
         return TransformerState(name, CodeState.GONE, f"{problem} Until then runs fail.")
     if not digest:
         return TransformerState(
-            name, CodeState.NOT_KNOWN, "Its code was not read when the pipeline was registered: runs take what they find."
+            name,
+            CodeState.NOT_KNOWN,
+            "Its code was not read when the pipeline was registered: runs take what they find.",
         )
     if code.digest != digest:
         return TransformerState(

@@ -71,7 +71,10 @@ class FilesForm:
 
     @property
     def fields(self) -> list[FileField]:
-        return [FileField(name, self.texts.get(name, ""), ROWS[name], name == FILES[-1], self._of_file(name)) for name in FILES]
+        return [
+            FileField(name, self.texts.get(name, ""), ROWS[name], name == FILES[-1], self._of_file(name))
+            for name in FILES
+        ]
 
     @property
     def other_problems(self) -> list[Problem]:
@@ -81,7 +84,9 @@ class FilesForm:
     def _of_file(self, name: str) -> list[ShownProblem]:
         lines = self.texts.get(name, "").split("\n")
         return [
-            ShownProblem(each.line, each.text, lines[each.line - 1].strip()[:_MAX_QUOTED] if 0 < each.line <= len(lines) else "")
+            ShownProblem(
+                each.line, each.text, lines[each.line - 1].strip()[:_MAX_QUOTED] if 0 < each.line <= len(lines) else ""
+            )
             for each in self.problems
             if each.file == name
         ]
@@ -151,7 +156,9 @@ def _uploaded(files: Iterable[UploadedFile], problems: list[Problem]) -> dict[st
         if name == TESTS_FILE:
             continue  # `manage.py pipelines test` reads it; it is not registered
         if name not in FILES:
-            problems.append(Problem(name[:_MAX_QUOTED], 0, f"It is not a file of a pipeline: upload {', '.join(FILES)}."))
+            problems.append(
+                Problem(name[:_MAX_QUOTED], 0, f"It is not a file of a pipeline: upload {', '.join(FILES)}.")
+            )
         elif (file.size or 0) > MAX_LENGTH * 4:
             problems.append(Problem(name, 0, f"It has more than {MAX_LENGTH:,} characters."))
         else:

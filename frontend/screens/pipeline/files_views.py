@@ -16,7 +16,14 @@ from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.pipeline import plan_rows
-from frontend.screens.pipeline.files_form import FilesForm, form_from, form_of, with_name_checked, with_plan, with_refusal
+from frontend.screens.pipeline.files_form import (
+    FilesForm,
+    form_from,
+    form_of,
+    with_name_checked,
+    with_plan,
+    with_refusal,
+)
 from frontend.ui import words
 from frontend.ui.form_actions import actor_of
 from ingestion.domain.pipelines.problems import BadPipeline
@@ -73,7 +80,7 @@ def _find(request: HttpRequest, name: str) -> tuple[Dataset, Pipeline]:
 
 def _changed_notice(form: FilesForm, registered: Pipeline) -> str:
     """Empty: nobody has changed the files since the form was opened."""
-    if form.opened == registered.changed_at.isoformat():
+    if form.opened in ("", registered.changed_at.isoformat()):
         return ""
     return f"{registered.changed_by} has changed the files since you opened them, at {words.utc(registered.changed_at)}. What you typed is kept; the plan says what it differs in from the files as they are now."
 
@@ -137,13 +144,19 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     now = wiring.clock.now()
-    context: dict[str, Any] = {"now": now} if dataset is None else dataset_frame(request, dataset.name, "pipeline", now)[1]
+    context: dict[str, Any] = (
+        {"now": now} if dataset is None else dataset_frame(request, dataset.name, "pipeline", now)[1]
+    )
     context |= {
         "form": form,
         "plan": plan,
         "notice": notice,
-        "check_url": reverse("new-pipeline") if dataset is None else reverse("dataset-pipeline-files", args=[dataset.name]),
-        "apply_url": reverse("new-pipeline-register") if dataset is None else reverse("dataset-pipeline-apply", args=[dataset.name]),
+        "check_url": reverse("new-pipeline")
+        if dataset is None
+        else reverse("dataset-pipeline-files", args=[dataset.name]),
+        "apply_url": reverse("new-pipeline-register")
+        if dataset is None
+        else reverse("dataset-pipeline-apply", args=[dataset.name]),
         "takes_transformers": bool(transformers_folder()),
     }
     if plan is not None:

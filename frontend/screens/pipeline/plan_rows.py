@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os.path import commonprefix
+from itertools import takewhile
 
 from frontend.ui import words
 from ingestion.domain.pipelines.plan import Change, Effect
@@ -51,9 +51,14 @@ def excerpts(before: str, after: str) -> tuple[str, str]:
     one_line = (" ".join(before.split()), " ".join(after.split()))
     if max(map(len, one_line)) <= _SHOWN:
         return one_line
-    start = len(commonprefix(one_line))
-    end = min(len(commonprefix([text[::-1] for text in one_line])), min(map(len, one_line)) - start)
+    start = _same(*one_line)
+    end = min(_same(one_line[0][::-1], one_line[1][::-1]), min(map(len, one_line)) - start)
     return _cut(one_line[0], start, end), _cut(one_line[1], start, end)
+
+
+def _same(left: str, right: str) -> int:
+    """Characters at the start of both that are the same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
 def _cut(text: str, start: int, end: int) -> str:

@@ -133,7 +133,9 @@ class PlanSerializer(serializers.Serializer[Any]):
         source="checked.data_centers", child=serializers.CharField(), help_text="In which it gets a copy."
     )
     is_new = serializers.BooleanField()
-    basis = serializers.CharField(help_text="A digest of what the plan was made against, to be given with the registration.")
+    basis = serializers.CharField(
+        help_text="A digest of what the plan was made against, to be given with the registration."
+    )
     sentence = serializers.CharField()
     changes = ChangeSerializer(many=True)
     makes_rows = serializers.BooleanField(help_text="All rows of its tables are made, or made anew.")

@@ -142,7 +142,13 @@ def test_what_began_to_fail_after_the_commit_was_not_mended_by_it(stage: Failing
 
 
 def single_run(stage: FailingDataset, params: dict[str, Any], **facts: Any) -> Any:
-    facts = {"started_at": NOW, "ended_at": NOW + HOUR, "asked_by": "ines", "report": {"written": {"updates": 3}}, **facts}
+    facts = {
+        "started_at": NOW,
+        "ended_at": NOW + HOUR,
+        "asked_by": "ines",
+        "report": {"written": {"updates": 3}},
+        **facts,
+    }
     return factories.run(factories.copy_of(stage.dataset, "dc2"), JobKind.BACKFILL, params=params, **facts)
 
 
