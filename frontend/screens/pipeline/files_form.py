@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
@@ -149,7 +150,7 @@ def _kept(registered: Pipeline) -> dict[str, str]:
     return {name: text for name, text in registered.files.items() if name not in FILES}
 
 
-def _uploaded(files: Iterable[UploadedFile], problems: list[Problem]) -> dict[str, str]:
+def _uploaded(files: Iterable[UploadedFile[Any]], problems: list[Problem]) -> dict[str, str]:
     texts = {}
     for file in files:
         name = file.name or ""

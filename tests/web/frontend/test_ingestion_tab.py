@@ -153,7 +153,10 @@ def test_a_copy_that_is_replicated_says_from_where_and_how_far_it_is(page: Clien
     text = words(page)
     assert "dc2 from dc1" in text, "in the facts of the frame"
     assert re.search(r"1 replicamade from files of another copy.*dc2from dc1.*Behind", text)
-    assert re.search(r"Commit ?20261117110000.* Waiting ?1 commit, the first for [12] h( 59 min)? ?Copied last ?12 files, 3.4 MB", text)
+    assert re.search(
+        r"Commit ?20261117110000.* Waiting ?1 commit, the first for [12] h( 59 min)? ?Copied last ?12 files, 3.4 MB",
+        text,
+    )
     assert re.search("Checksums ?agree for all that was copied", text)
     assert "there was &lt;b&gt;no&lt;/b&gt; replica" in text
     data = words(page, "/datasets/flights/data")
