@@ -11,10 +11,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from incidents.domain.incident.backfilled import Affected, MadeAnew, backfilled_text, made_anew_of
-from incidents.models import IncidentEvent, Span
+from incidents.models import IncidentEvent, Span, UserReport
 from incidents.record import transitions
 from ingestion.models import Backfill, BackfillState, ChunkState, JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
@@ -61,7 +61,7 @@ def _alive(since: datetime) -> Q:
 def _backfills(since: datetime) -> Iterator[_Work]:
     recent = Backfill.objects.filter(_alive(since)).order_by("pk")
     for backfill in recent.select_related("copy__dataset", "copy__data_center", "copy__rebuild"):
-        if not Span.objects.filter(_alive(backfill.asked_at), copy=backfill.copy).exists():
+        if not _is_affected(backfill.copy, backfill.asked_at):
             continue
         done = backfill.chunks.filter(state=ChunkState.SUCCEEDED, ended_at__isnull=False).order_by("number")
         made = [
@@ -92,7 +92,7 @@ def _backfills(since: datetime) -> Iterator[_Work]:
 
 def _single_runs(since: datetime) -> Iterator[_Work]:
     """Those that are no chunk; keys say nothing of partitions."""
-    copies = set(Span.objects.filter(_alive(since)).values_list("copy", flat=True).distinct())
+    copies = _affected_copies(since)
     if not copies:
         return
     runs = JobRun.objects.filter(
@@ -106,6 +106,25 @@ def _single_runs(since: datetime) -> Iterator[_Work]:
         began_at, rows = run.started_at or run.due_at, sum((run.report.get("written") or {}).values())
         made = [MadeAnew(partitions, began_at, run.ended_at, run.pk, rows)]
         yield _Work("run", run.pk, run.copy, run.asked_by, began_at, made)
+
+
+def _reports() -> QuerySet[UserReport]:
+    """What people have said is wrong, and is not over."""
+    return UserReport.objects.filter(fixed_at=None, incident__resolved_at=None)
+
+
+def _reports_of(copy: DatasetCopy) -> QuerySet[UserReport]:
+    return _reports().filter(Q(copy=None) | Q(copy=copy), incident__dataset=copy.dataset_id)
+
+
+def _is_affected(copy: DatasetCopy, since: datetime) -> bool:
+    return Span.objects.filter(_alive(since), copy=copy).exists() or _reports_of(copy).exists()
+
+
+def _affected_copies(since: datetime) -> set[int]:
+    copies = set(Span.objects.filter(_alive(since)).values_list("copy", flat=True).distinct())
+    reported = DatasetCopy.objects.filter(dataset__in=_reports().values("incident__dataset"))
+    return copies | set(reported.values_list("pk", flat=True))
 
 
 def _partitions(copy: DatasetCopy, names: Iterable[str]) -> tuple[tuple[str, Interval], ...]:
@@ -143,15 +162,18 @@ def _note(work: _Work) -> int:
 
 
 def _affected(work: _Work) -> Mapping[int, list[Affected]]:
-    """By incident, in order. What a person has linked to its run has an entry of its own (`incidents.lifecycle.backfills`)."""
-    spans = Span.objects.filter(_alive(work.since), copy=work.copy).order_by("incident")
+    """By incident. What a person has linked to its run has an entry of its own (`incidents.lifecycle.backfills`)."""
+    spans, reports = Span.objects.filter(_alive(work.since), copy=work.copy), _reports_of(work.copy)
     if work.key == "run":
         spans = spans.exclude(incident__backfill_run=work.number)
+        reports = reports.exclude(incident__backfill_run=work.number)
     affected = defaultdict[int, list[Affected]](list)
     for incident, start, end, began_at, ended_at in spans.values_list(
         "incident", "start", "end", "began_at", "ended_at"
     ):
         affected[incident].append(Affected(Interval(start, end), began_at, ended_at))
+    for incident, start, end, occurred_at in reports.values_list("incident", "start", "end", "occurred_at"):
+        affected[incident].append(Affected(Interval(start, end), occurred_at, None))
     return affected
 
 

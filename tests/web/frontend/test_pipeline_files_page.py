@@ -13,8 +13,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from frontend.screens.pipeline.plan_rows import excerpts
+from frontend.screens.pipeline.plan_rows import excerpts, size_text
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
+from ingestion.lake.table_sizes import TableSize
 from ingestion.models import JobKind, JobRun, JobState, Pipeline
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.runs.job_runs import MAX_WAITING_REQUESTS
@@ -324,6 +325,11 @@ def test_queries_are_few_and_do_not_grow_with_who_reads_the_table(table: Dataset
         given.edge(table.dataset, given.dataset(f"next{number}"))
         given.copy(table.dataset, f"dc{number + 2}")
     assert queries() == few <= MOST_QUERIES
+
+
+def test_sizes_are_in_words() -> None:
+    assert size_text(TableSize(336_776, 6_400_000, 365)) == "336,776 rows, 6.4 MB in 365 files"
+    assert size_text(None) == "of a size that is not known"
 
 
 def test_of_long_texts_the_part_that_differs_is_shown() -> None:

@@ -14,7 +14,7 @@ from incidents import tasks
 from incidents.lifecycle import backfilled_partitions
 from incidents.lifecycle.actions import acknowledge
 from incidents.lifecycle.backfilled_partitions import LOOK_BACK, note_backfilled
-from incidents.models import Incident, IncidentEvent
+from incidents.models import Incident, IncidentEvent, IncidentState, UserReport
 from ingestion.models import Backfill, BackfillChunk, BackfillState, ChunkState, JobKind, JobState
 from lakehub.clock.models import ClockShift
 from lakehub.kernel.errors import Conflict
@@ -141,6 +141,18 @@ def test_what_began_to_fail_after_the_commit_was_not_mended_by_it(stage: Failing
     assert entries(incident) == []
 
 
+@pytest.mark.parametrize(("where", "over", "count"), [("dc2", "2026-11-15", 1), ("", "2026-11-15", 1), ("dc1", "2026-11-15", 0), ("dc2", "2026-11-16", 0)])  # fmt: skip
+def test_what_a_person_has_reported_is_told_as_well(stage: FailingDataset, where: str, over: str, count: int) -> None:
+    incident = factories.incident(stage.dataset, Category.OTHERS, reported=True, state=IncidentState.WAITING)
+    copy, data = factories.copy_of(stage.dataset, where) if where else None, day(over)
+    facts = {"start": data.start, "end": data.end, "text": "Odd", "occurred_at": NOW - HOUR}
+    UserReport.objects.create(incident=incident, reporter=factories.user(), copy=copy, **facts)
+    commit(backfill_of(stage, ("2026-11-15",)), 1)
+    single_run(stage, {"partitions": ["2026-11-15"]})
+    assert note_backfilled(now=NOW + HOUR) == 2 * count
+    assert len(entries(incident)) == 2 * count
+
+
 def single_run(stage: FailingDataset, params: dict[str, Any], **facts: Any) -> Any:
     facts = {
         "started_at": NOW,
@@ -174,13 +186,17 @@ def test_the_run_that_an_incident_has_asked_for_is_told_once(stage: FailingDatas
 def test_the_task_notes_it_and_a_person_can_still_act_on_what_they_saw(stage: FailingDataset) -> None:
     incident = stage.opened(day("2026-11-15"))
     seen = incident.revision
-    commit(backfill_of(stage, ("2026-11-15",)), 1, NOW + MINUTE)
+    backfill = backfill_of(stage, ("2026-11-15",), ("2026-11-15",))
+    commit(backfill, 1, NOW + MINUTE)
     tasks.process_flips()
     assert len(entries(incident)) == 1
     incident.refresh_from_db()
     assert incident.revision == seen
     ana = factories.member(factories.user("ana"), stage.dataset.team).user
     acknowledge(incident.pk, actor=ana, now=NOW + HOUR, expected_revision=seen)
+    commit(backfill, 2, NOW + 2 * HOUR)
+    tasks.process_flips()
+    assert incident.events.all()[0].kind == "backfilled"
     with pytest.raises(Conflict, match="ana was faster: acknowledged"):
         acknowledge(incident.pk, actor=ana, now=NOW + HOUR, expected_revision=seen)
 
@@ -203,4 +219,4 @@ def test_a_long_backfill_with_many_incidents_asks_a_bounded_number_of_questions(
         stage.opened(day(name))
     assert note_backfilled(now=NOW + HOUR) == 3
     assert IncidentEvent.objects.filter(kind=backfilled_partitions.KIND).count() == 4
-    assert queries() == few <= 8
+    assert queries() == few <= 10
