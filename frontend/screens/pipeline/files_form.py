@@ -25,6 +25,11 @@ from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 
 ROWS = {"table.sql": 10, "pipeline.yaml": 16, "transform.sql": 14}
+HINTS = {
+    "table.sql": "The columns of the table, by CREATE TABLE.",
+    "pipeline.yaml": "What it is and what it reads: name, team, tier, record_key, source and inputs.",
+    "transform.sql": "One SELECT that makes its rows; <SRC> stands for the source.",
+}
 UPLOADS = "uploads"
 _MAX_QUOTED = 200
 
@@ -45,7 +50,7 @@ class FileField:
     name: str
     text: str
     rows: int
-    is_optional: bool
+    hint: str
     problems: list[ShownProblem]
 
 
@@ -73,8 +78,7 @@ class FilesForm:
     @property
     def fields(self) -> list[FileField]:
         return [
-            FileField(name, self.texts.get(name, ""), ROWS[name], name == FILES[-1], self._of_file(name))
-            for name in FILES
+            FileField(name, self.texts.get(name, ""), ROWS[name], HINTS[name], self._of_file(name)) for name in FILES
         ]
 
     @property
