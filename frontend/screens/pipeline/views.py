@@ -13,6 +13,7 @@ from frontend.ui.form_actions import perform_action
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
 from ingestion.models import Pipeline, RefusedBatch
+from ingestion.pipelines.transformers import transformer_states
 from ingestion.runs.backfills.requests import (
     PartitionChoice,
     change_backfill,
@@ -47,6 +48,7 @@ def pipeline(request: HttpRequest, name: str) -> HttpResponse:
     context |= {
         "registered": registered,
         "files": queries.files_of(registered),
+        "transformers": transformer_states(registered),
         "graph": queries.graph_of(dataset, registered, progress, now=now),
         "copies": progress,
         "runs": queries.run_rows(dataset),

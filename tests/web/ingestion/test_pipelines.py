@@ -18,6 +18,7 @@ from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.planning import plan_of
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.pipelines.specs import pipeline_spec_of
+from ingestion.pipelines.transformers import transformer_states
 from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
@@ -275,6 +276,27 @@ def test_the_plan_says_what_changes_and_who_reads_the_table(inputs: dict[str, Da
     assert "No input has a column `delay`" in direct["problems"][0]
 
 
+def test_a_registration_that_names_its_plan_is_refused_where_the_files_have_changed_since(
+    inputs: dict[str, Dataset], client: Client
+) -> None:
+    signed_in(client, Role.OWNER)
+
+    def register_as_planned(basis: str, **texts: str) -> HttpResponse:
+        body = {"files": {**TEXTS, **texts}, "basis": basis}
+        return client.post("/api/v1/modelled-tables", body, content_type="application/json")  # type: ignore[return-value]  # as every answer is
+
+    of_new = json.loads(post(client, "?check=1").content)["basis"]
+    assert register_as_planned(of_new).status_code == 201
+    answer = register_as_planned(of_new)
+    assert answer.status_code == 409
+    assert "is not as it was when the plan was made" in answer.content.decode()
+    renamed = {"pipeline.yaml": PIPELINE.replace("tier: 2", "tier: 1")}
+    basis = json.loads(post(client, "?check=1", **renamed).content)["basis"]
+    assert register_as_planned(basis, **renamed).status_code == 201
+    assert register_as_planned(basis, **renamed).status_code == 409
+    assert Pipeline.objects.get().files == {**TEXTS, **renamed}
+
+
 def test_a_time_zone_of_partitions_is_fixed_when_the_table_is_made(inputs: dict[str, Dataset]) -> None:
     register()
     (problem,) = problems(**{"pipeline.yaml": PIPELINE + "partition_tz: Europe/Berlin\n"})
@@ -382,3 +404,30 @@ def test_other_code_of_a_transformer_makes_all_rows_anew_where_it_is_registered_
     settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
     assert register_pipeline(texts, actor="ana", now=NOW).remakes_rows
     assert Pipeline.objects.get().transformer_digests != before
+
+
+def test_the_code_of_transformers_is_compared_with_what_was_registered(
+    inputs: dict[str, Dataset], tmp_path: Path, settings: Any
+) -> None:
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    code = tmp_path / "fares.py"
+    code.write_text("def round_fares(rows):\n    return rows\n\n\ndef with_zone(rows):\n    return rows\n")
+    two = TRANSFORMED["pipeline.yaml"] + "  - python: fares.py:with_zone\n"
+    register(**{"pipeline.yaml": two})
+    registered = Pipeline.objects.get()
+
+    def states() -> list[tuple[str, str]]:
+        return [(each.name, str(each.state)) for each in transformer_states(registered)]
+
+    both = ["fares.py:round_fares", "fares.py:with_zone"]
+    assert states() == [(name, "as registered") for name in both]
+    code.write_text("def round_fares(rows):\n    return rows.distinct()\n")
+    assert states() == [(both[0], "changed"), (both[1], "gone")]
+    assert "fares.py was changed since it was registered, so runs fail." in transformer_states(registered)[0].why
+    registered.transformer_digests = {}
+    assert states()[0] == (both[0], "not known")
+    for folder in ("", str(tmp_path / "elsewhere")):
+        settings.LAKEHUB_TRANSFORMERS = folder
+        assert states() == [(name, "not known") for name in both]
+    registered.files = {"pipeline.yaml": "name: ["}
+    assert states() == []
