@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from django.conf import settings
 
-from ingestion.domain.pipelines.definition import PipelineDefinition
+from ingestion.domain.pipelines.definition import PipelineDefinition, Transformer
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE
 from ingestion.domain.pipelines.problems import Problem
 from ingestion.spark.contract.spec import TransformerSpec
 from ingestion.spark.etl.transformers.files import NoTransformer, read_transformer
+from ingestion.spark.etl.transformers.jars import read_jars
 
 
 def transformers_folder() -> str:
@@ -18,15 +19,25 @@ def transformers_folder() -> str:
 
 
 def check_transformers(pipeline: PipelineDefinition, problems: list[Problem]) -> dict[str, str]:
-    """By name the digests of their files, which jobs compare with those that they have. What is wrong is added to `problems`."""
+    """By `code` of each the digest of its files, which jobs compare with those that they have. What is wrong is added to `problems`."""
     folder, digests = transformers_folder(), dict[str, str]()
     for each in pipeline.transformers:
         try:
-            digests[each.name] = read_transformer(folder, each.name).digest
+            digests[each.code] = _digest(folder, each)
         except NoTransformer as problem:
             problems.append(Problem(PIPELINE_FILE, each.line, str(problem)))
     return digests
 
 
+def _digest(folder: str, transformer: Transformer) -> str:
+    """Raises NoTransformer."""
+    if transformer.is_jvm:
+        return read_jars(folder, transformer.name, transformer.jars).digest
+    return read_transformer(folder, transformer.name).digest
+
+
 def transformer_specs(pipeline: PipelineDefinition, digests: Mapping[str, str]) -> tuple[TransformerSpec, ...]:
-    return tuple(TransformerSpec(each.name, digests.get(each.name, "")) for each in pipeline.transformers)
+    return tuple(
+        TransformerSpec(each.name, digests.get(each.code, ""), dict(each.properties), each.jars)
+        for each in pipeline.transformers
+    )
