@@ -230,14 +230,14 @@ class Watched:
 
     def _look(self, run_id: str, ended: Event) -> None:
         while not ended.wait(0.1):
-            self.java = self.java or next((words for words in commands(self.folder) if _is_job(words)), [])
+            self.java = self.java or next((words for words in processes(self.folder).values() if _is_job(words)), [])
             progress = self.launcher.progress(run_id)
             self.progress += [] if progress is None else [progress]
 
 
 def wait_until_all_ended(folder: Path) -> None:
     """The process of transformers ends a moment after that of its job."""
-    wait_until(lambda: not [*commands(folder)], within_s=20, otherwise=lambda: str([*commands(folder)]))
+    wait_until(lambda: not processes(folder), within_s=20, otherwise=lambda: str(processes(folder)))
 
 
 def _is_job(words: list[str]) -> bool:
@@ -245,13 +245,15 @@ def _is_job(words: list[str]) -> bool:
     return Path(words[0]).name == "java" and "org.apache.spark.launcher.Main" not in words
 
 
-def commands(folder: Path) -> Iterator[list[str]]:
-    """Of all processes that name the folder in their command, or have their code from there."""
+def processes(folder: Path) -> dict[int, list[str]]:
+    """The commands of all that name the folder in these, or have their code from there."""
+    commands = dict[int, list[str]]()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             command = (process / "cmdline").read_text()
             if str(folder) in command or str(folder) in (process / "environ").read_text():
-                yield command.split("\0")
+                commands[int(process.name)] = command.split("\0")
+    return commands
 
 
 def test_in_a_session_of_the_size_that_was_asked_for_they_equal_a_full_recomputation(
@@ -322,6 +324,9 @@ def launched(spec: JobSpec, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         worker.kill()
         worker.wait()
+        for process in processes(folder):  # of a test that has failed
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
 def test_a_worker_that_is_killed_leaves_nothing_of_the_session_that_it_started(
@@ -337,7 +342,7 @@ def test_a_worker_that_is_killed_leaves_nothing_of_the_session_that_it_started(
             within_s=60,
             otherwise=lambda: log.read_text()[-3000:] if log.exists() else (tmp_path / "log").read_text(),
         )
-        assert len([*commands(folder)]) >= 3, "the worker, the JVM and its Python"
+        assert len(processes(folder)) >= 3, "the worker, the JVM and its Python"
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait()
         wait_until_all_ended(folder)
