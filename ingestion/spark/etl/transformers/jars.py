@@ -6,6 +6,7 @@ import os
 import shutil
 import zipfile
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import file_digest, sha256
 from pathlib import Path
 
@@ -61,6 +62,17 @@ def _classes_of(path: Path, name: str) -> list[str]:
 
 
 def _digest_of(path: Path) -> str:
+    """One check may name a large jar many times."""
+    facts = path.stat()
+    return _digest_of_version(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=64)
+def _digest_of_version(path: Path, *version: int) -> str:
+    return _content_digest(path)
+
+
+def _content_digest(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
@@ -75,7 +87,7 @@ def _copy_of(path: Path, digest: str, folder: Path, name: str) -> Path:
     if target.is_file():
         return target
     copy = Path(shutil.copyfile(path, folder / f"{digest}.{os.getpid()}"))
-    if _digest_of(copy) != digest:
+    if _content_digest(copy) != digest:
         raise NoTransformer(
             f"The transformer `{name}` cannot be used: `{path.name}` was written while it was read. Run it again."
         )

@@ -13,6 +13,7 @@ import pytest
 from ingestion.domain.pipelines.definition import Transformer
 from ingestion.domain.pipelines.plan import Effect, changes_between, code_changes
 from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.spark.etl.transformers import jars
 from ingestion.spark.etl.transformers.errors import error_place
 from ingestion.spark.etl.transformers.files import MAX_BYTES, NoTransformer, read_transformer
 from ingestion.spark.etl.transformers.jars import copied, read_jars
@@ -219,3 +220,17 @@ def test_a_jvm_opens_a_copy_that_nobody_replaces(folder: Path, tmp_path: Path) -
     copy.unlink()
     with pytest.raises(NoTransformer, match=r"`fares.jar` was written while it was read"):
         copied(code, tmp_path)
+
+
+def test_a_jar_that_is_named_often_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar(folder / "large.jar", "com.example.Round")
+    read, count = list[Path](), jars._content_digest
+
+    def counted(path: Path) -> str:
+        read.append(path)
+        return count(path)
+
+    monkeypatch.setattr(jars, "_content_digest", counted)
+    for _ in range(20):
+        read_jars(str(folder), "large.jar:com.example.Round", ("large.jar",) * 10)
+    assert len(read) == 1
