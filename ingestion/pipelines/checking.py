@@ -14,6 +14,7 @@ from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE
 from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
+from ingestion.pipelines.resources import check_resources
 from ingestion.pipelines.specs import column_names
 from ingestion.pipelines.transformers import check_transformers
 from ingestion.ports import audit_check
@@ -30,7 +31,7 @@ _MAX_NAMES = 1000
 @dataclass(frozen=True)
 class Checked:
     """A pipeline whose every name was found. `target`: its dataset, where it is registered already; `inputs`: datasets by the names of the SELECT.
-    `transformer_digests`: by name of a transformer that of its file; without those that are on other machines only."""
+    `transformer_digests`: by the code of a transformer that of its files; without those that are on other machines only."""
 
     pipeline: PipelineDefinition
     team: Team
@@ -51,6 +52,7 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
         problems.append(Problem(PIPELINE_FILE, 0, f"There is no team `{pipeline.team}`.{near}"))
     problems += _audit_problems(pipeline, inputs)
     digests = check_transformers(pipeline, problems)
+    check_resources(pipeline, problems)
     target = Dataset.objects.filter(name=pipeline.name).select_related("feed").first()
     problems += _target_problems(pipeline, target)
     problems += _circle_problems(target, inputs)

@@ -95,7 +95,7 @@ def changes_of(registered: Pipeline, checked: Checked) -> tuple[Change, ...]:
 
 def _digests_before(registered: Pipeline, known: PipelineDefinition) -> dict[str, str]:
     """Of those that it names; of one that could not be read then, nothing is known."""
-    return {each.name: registered.transformer_digests.get(each.name, "") for each in known.transformers}
+    return {each.code: registered.transformer_digests.get(each.code, "") for each in known.transformers}
 
 
 def _reads(checked: Checked) -> Iterator[TableRead]:

@@ -96,7 +96,7 @@ def _changed_meanwhile(checked: Checked, known: Pipeline | None) -> Conflict:
 def _digests(checked: Checked, known: Pipeline | None) -> dict[str, str]:
     """Of one that cannot be read here, that of the last time stays."""
     before = {} if known is None else known.transformer_digests
-    names = [each.name for each in checked.pipeline.transformers]
+    names = [each.code for each in checked.pipeline.transformers]
     return {name: digest for name in names if (digest := checked.transformer_digests.get(name) or before.get(name))}
 
 

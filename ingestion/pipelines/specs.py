@@ -9,6 +9,7 @@ from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
+from ingestion.pipelines.resources import allowed_resources
 from ingestion.pipelines.transformers import transformer_specs, transformers_folder
 from ingestion.ports import auditor
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
@@ -19,7 +20,7 @@ from lakehub.kernel.errors import Refused
 def pipeline_spec_of(
     copy: DatasetCopy, *, is_audited: bool = True, skip_to: Mapping[str, str] | None = None
 ) -> PipelineSpec:
-    """`skip_to`: as of PipelineSpec. Raises Refused where an input is gone, or has no copy beside this one."""
+    """`skip_to`: as of PipelineSpec. Raises Refused where an input is gone, or has no copy beside this one, and where it asks for more resources than are allowed."""
     registered = Pipeline.objects.filter(dataset=copy.dataset_id).first()
     if registered is None:
         raise Refused(
@@ -51,6 +52,7 @@ def pipeline_spec_of(
         dict(skip_to or {}),
         transformer_specs(pipeline, registered.transformer_digests),
         transformers_folder() if pipeline.transformers else "",
+        allowed_resources(pipeline),
     )
 
 

@@ -121,7 +121,9 @@ class PipelineLake:
         ]
         audits = {each.name: each.test for each in made.audits} if self.is_audited else {}
         types = made.columns.types
-        transformers = tuple(TransformerSpec(each.name) for each in made.transformers)
+        transformers = tuple(
+            TransformerSpec(each.name, "", dict(each.properties), each.jars) for each in made.transformers
+        )
         return PipelineSpec(
             tuple(inputs),
             made.transform,

@@ -13,6 +13,9 @@ from django.http import HttpResponse
 from django.test import Client
 
 from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.domain.resources.job_resources import JobResources
+from ingestion.launchers import LauncherBySize
+from ingestion.launchers.configured import configured_launcher
 from ingestion.models import JobKind, JobRun, JobState, Pipeline, ReaderPosition
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.planning import plan_of
@@ -28,6 +31,7 @@ from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import MINUTE, NOW
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
+from tests.unit.ingestion.pipelines.test_transformers import jar
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 TEXTS = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM}
@@ -431,3 +435,64 @@ def test_the_code_of_transformers_is_compared_with_what_was_registered(
         assert states() == [(name, "not known") for name in both]
     registered.files = {"pipeline.yaml": "name: ["}
     assert states() == []
+
+
+SIZED = {"pipeline.yaml": PIPELINE + "resources:\n  memory: 4g\n  cores: 3\n"}
+
+
+def test_resources_are_told_to_its_jobs_and_are_about_later_runs(inputs: dict[str, Dataset], settings: Any) -> None:
+    settings.LAKEHUB_SPARK_MAX_MEMORY, settings.LAKEHUB_SPARK_MAX_CORES = 4096, 3
+    copy = given.copy_of(register())
+    assert pipeline_spec_of(copy).resources is None
+    assert not register_pipeline({**TEXTS, **SIZED}, actor="ana", now=NOW).remakes_rows
+    launcher = FakeLauncher()
+    feed_schedule.request_due_runs(now=NOW)
+    run_worker.run_next(worker_at(NOW, launcher))
+    ((spec, _),) = launcher.asked
+    assert spec.needs_own_session
+    assert spec.pipeline is not None
+    assert spec.pipeline.resources == JobResources(memory_mib=4096, cores=3)
+
+
+def test_more_than_the_operator_allows_is_refused_by_line_and_by_runs_where_it_was_lowered_since(
+    inputs: dict[str, Dataset], settings: Any
+) -> None:
+    settings.LAKEHUB_SPARK_MAX_MEMORY, settings.LAKEHUB_SPARK_MAX_CORES = 2048, 2
+    memory, cores = problems(**SIZED)
+    assert memory == "pipeline.yaml:12: `resources` asks for 4g of memory, and this instance allows 2g for a session. Ask for less, or ask its operator to raise LAKEHUB_SPARK_MAX_MEMORY."  # fmt: skip
+    assert cores.startswith("pipeline.yaml:13: `resources` asks for 3 cores, and this instance allows 2 for a session.")
+    assert not Pipeline.objects.exists()
+    settings.LAKEHUB_SPARK_MAX_MEMORY, settings.LAKEHUB_SPARK_MAX_CORES = 4096, 3
+    register(**SIZED)
+    feed_schedule.request_due_runs(now=NOW)
+    settings.LAKEHUB_SPARK_MAX_MEMORY, launcher = 2048, FakeLauncher()
+    run = run_worker.run_next(worker_at(NOW, launcher))
+    assert run is not None
+    assert not launcher.asked
+    run.refresh_from_db()
+    assert run.error.startswith("The pipeline `flights-by-day` cannot run: `resources` asks for 4g of memory")
+
+
+def test_a_class_of_a_jar_is_told_to_its_jobs_with_its_properties_and_the_digest_of_its_jars(
+    inputs: dict[str, Dataset], tmp_path: Path, settings: Any
+) -> None:
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    step = "transformers:\n  - {jvm: fares.jar:com.example.Round, properties: {fares.digits: 2}, jars: [rates.jar]}\n"
+    texts = {**TEXTS, "pipeline.yaml": PIPELINE + step}
+    jar(tmp_path / "fares.jar", "com.example.Round")
+    (problem,) = problems(**texts)
+    assert problem.startswith("pipeline.yaml:12: The transformer `fares.jar:com.example.Round` is not there: the folder of LAKEHUB_TRANSFORMERS has no file `rates.jar`.")  # fmt: skip
+    jar(tmp_path / "rates.jar", "com.example.Rates")
+    (step_spec,) = pipeline_spec_of(given.copy_of(register(**texts))).transformers
+    assert (step_spec.is_jvm, step_spec.properties, step_spec.jars) == (True, {"fares.digits": "2"}, ("rates.jar",))
+    assert step_spec.digest
+    jar(tmp_path / "rates.jar", "com.example.Rates", "com.example.More")
+    (change,) = plan_of(check_pipeline(texts)).changes
+    assert (change.what, str(change.effect)) == ("code of fares.jar:com.example.Round + rates.jar", "all rows")
+
+
+def test_the_workers_launcher_has_one_for_sessions_of_their_own(settings: Any) -> None:
+    settings.LAKEHUB_LAUNCHER = "warm"
+    launcher = configured_launcher.__wrapped__()
+    assert isinstance(launcher, LauncherBySize)
+    assert (type(launcher._shared).__name__, type(launcher._own).__name__) == ("WarmLauncher", "SparkSubmitLauncher")
