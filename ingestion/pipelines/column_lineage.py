@@ -76,6 +76,8 @@ def _used(uses: Uses, datasets: Mapping[str, str]) -> tuple[UsedColumn, ...]:
     """Those of which values are made first."""
     order = sorted(uses.items(), key=lambda item: (not any(use.is_direct for use in item[1]), item[0]))
     return tuple(
-        UsedColumn(each.input, datasets.get(each.input, each.input), each.column, tuple(sorted(kinds, key=[*Use].index)))
+        UsedColumn(
+            each.input, datasets.get(each.input, each.input), each.column, tuple(sorted(kinds, key=[*Use].index))
+        )
         for each, kinds in order[:MAX_USED]
     )

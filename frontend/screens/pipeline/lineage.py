@@ -41,9 +41,7 @@ class LineageTable:
 
 def lineage_table(registered: Pipeline) -> LineageTable:
     lineage = shown_lineage(registered)
-    columns = [
-        ColumnRow(each.column, each.is_traced, _in_words(each.made_from), each.more) for each in lineage.columns
-    ]
+    columns = [ColumnRow(each.column, each.is_traced, _in_words(each.made_from), each.more) for each in lineage.columns]
     return LineageTable(lineage, columns, _in_words(lineage.rows))
 
 

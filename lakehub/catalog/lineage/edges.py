@@ -95,9 +95,7 @@ def rebuild_edges(*, source: str, now: datetime) -> dict[str, list[str]]:
             )
     edges = LineageEdge.objects.select_related("upstream", "downstream")
     edges_by_pair = {(edge.upstream_id, edge.downstream_id): edge for edge in edges}
-    lineage_edges = {
-        pair: edge for pair, edge in edges_by_pair.items() if edge.source not in ("", PIPELINE_SOURCE)
-    }
+    lineage_edges = {pair: edge for pair, edge in edges_by_pair.items() if edge.source not in ("", PIPELINE_SOURCE)}
     gone = [edge for pair, edge in lineage_edges.items() if one_to_one_by_pair.get(pair) != edge.one_to_one]
     LineageEdge.objects.filter(pk__in=[edge.pk for edge in gone]).delete()
     kept_pairs = {pair for pair, edge in edges_by_pair.items() if edge not in gone}

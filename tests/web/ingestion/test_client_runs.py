@@ -91,9 +91,7 @@ def test_a_run_is_asked_for_and_looked_at_until_it_has_ended(client: Client, cop
         (JobState.CANCELLED, "", "was cancelled."),
     ],
 )
-def test_how_a_run_has_ended_is_told(
-    client: Client, copy: DatasetCopy, state: JobState, error: str, text: str
-) -> None:
+def test_how_a_run_has_ended_is_told(client: Client, copy: DatasetCopy, state: JobState, error: str, text: str) -> None:
     run = given.run(copy, state=state, error=error)
     outcome = look_at(client, RequestedRun(TABLE, run.pk))
     assert (outcome.is_over, outcome.error) == (True, f"Run {run.pk} of {TABLE} {text}")
@@ -150,8 +148,8 @@ def test_the_same_backfill_is_not_begun_twice_where_its_answer_was_lost(client: 
 def test_what_makes_no_sense_says_what(client: Client, copy: DatasetCopy) -> None:
     for ask, status, text in (
         (lambda: ask_for_run(client, "fligths-by-day"), 404, "Did you mean `flights-by-day`"),
-        (lambda: ask_for_run(client, "../teams"), 404, ""),
-        (lambda: ask_for_backfill(client, "flights", **MARCH), 422, "is not made by a pipeline"),
+        (lambda: ask_for_run(client, "../teams"), 404, "nothing at this address"),
+        (lambda: ask_for_backfill(client, "airlines", **MARCH), 422, "is not made by a pipeline"),
         (lambda: ask_for_backfill(client, TABLE, first="2013-03-01"), 422, "`last` is missing"),
         (lambda: look_at(client, RequestedRun(TABLE, 999)), 404, "has no run 999"),
         (lambda: look_at(client, RequestedRun(TABLE, 999, is_backfill=True)), 404, "has no backfill 999"),

@@ -29,9 +29,7 @@ def column_lineage(pipeline: PipelineDefinition, columns: Columns) -> ColumnLine
     except NotTraced as problem:
         return ColumnLineage(dict.fromkeys(pipeline.columns.names), problem=str(problem))
     spelled = {
-        (name.lower(), column.lower()): InputColumn(name, column)
-        for name, names in columns.items()
-        for column in names
+        (name.lower(), column.lower()): InputColumn(name, column) for name, names in columns.items() for column in names
     }
     by_name = {name: _spelled(uses, spelled) for name, uses in traced.columns.items() if _is_selects(pipeline, name)}
     made = {name: by_name.get(name.lower()) for name in pipeline.columns.names}

@@ -70,7 +70,10 @@ def test_what_decides_which_rows_there_are_is_told_beside_and_names_are_those_of
         ("payload.city", {"flights.payload": "TRANSFORMATION"}),
         ("count(*)", {}),
         ("1", {}),
-        ("sum(id) OVER (PARTITION BY day ORDER BY delay)", {"flights.id": "AGGREGATION", "flights.day": "WINDOW", "flights.delay": "WINDOW"}),  # fmt: skip
+        (
+            "sum(id) OVER (PARTITION BY day ORDER BY delay)",
+            {"flights.id": "AGGREGATION", "flights.day": "WINDOW", "flights.delay": "WINDOW"},
+        ),
     ],
 )
 def test_how_a_value_is_made(value: str, made_from: dict[str, str]) -> None:
