@@ -143,6 +143,11 @@ def test_the_same_backfill_is_not_begun_twice_where_its_answer_was_lost(client: 
     Backfill.objects.get().chunks.update(state=ChunkState.RUNNING)
     assert ask_for_backfill(client, TABLE, partitions=days) is None, "it may have read before"
     assert Backfill.objects.count() == 1
+    Backfill.objects.all().delete()
+    march = ask_for_backfill(client, TABLE, **MARCH)
+    assert ask_for_backfill(client, TABLE, **MARCH) == march
+    Backfill.objects.get().chunks.filter(number=1).update(state=ChunkState.RUNNING)
+    assert ask_for_backfill(client, TABLE, **MARCH) is None
 
 
 def test_what_makes_no_sense_says_what(client: Client, copy: DatasetCopy) -> None:

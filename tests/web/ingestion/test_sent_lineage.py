@@ -229,10 +229,18 @@ def test_what_is_older_than_a_week_is_given_up(
     assert "The lineage of 1 runs was not sent within 7 days" in caplog.text
 
 
-def test_one_process_sends_at_a_time(copy: DatasetCopy, receiver: Receiver) -> None:
+def test_one_process_sends_at_a_time(copy: DatasetCopy, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     owed(copy)
-    LineageReceiver.objects.create(pk=1, leased_until=lease_end(MINUTE))
-    assert send() == 0
+    post, of_others = sending.post, list[int]()
+
+    def meanwhile(*arguments: Any, **named: Any) -> Any:
+        of_others.append(send())
+        return post(*arguments, **named)
+
+    monkeypatch.setattr(sending, "post", meanwhile)
+    assert (send(), of_others, len(receiver.got)) == (1, [0, 0], 2)
+    monkeypatch.undo()
+    owed(copy, 1)
     LineageReceiver.objects.update(leased_until=lease_end(-MINUTE))
     assert send() == 1, "the other has died"
 
