@@ -24,6 +24,7 @@ from ingestion.models import (
     IndexCluster,
     IndexShare,
     JobRun,
+    LineageReceiver,
     Pipeline,
     RefusedBatch,
     Replica,
@@ -285,3 +286,8 @@ class PipelineAdmin(_ReadOnlyAdmin):
 
     list_display = ("dataset", "changed_at", "changed_by")
     search_fields = ("dataset__name",)
+
+
+@admin.register(LineageReceiver)
+class LineageReceiverAdmin(_ReadOnlyAdmin):
+    list_display = ("id", "last_sent_at", "failures", "next_try_at", "last_error")

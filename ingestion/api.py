@@ -80,6 +80,15 @@ class JobRunList(ListAPIView[JobRun]):
         return Response(_shown_run(run, request), status.HTTP_201_CREATED)
 
 
+class JobRunDetail(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read"}
+
+    @extend_schema(operation_id="datasets_runs_retrieve", responses=JobRunSerializer)
+    def get(self, request: Request, name: str, number: int) -> Response:
+        """One run of a dataset: its state, how far it is, and why it waits or has failed."""
+        return Response(_shown_run(job_runs.find_run(live_dataset(name), number), request))
+
+
 class RawChunkList(APIView):
     scopes: ClassVar = {"GET": "ingestion:read"}
 

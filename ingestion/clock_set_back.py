@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from ingestion.models import BlockedInput, Capture, Commit, CopyLease, IndexAllowance, JobRun, TapServer
+from ingestion.models import (
+    BlockedInput,
+    Capture,
+    Commit,
+    CopyLease,
+    IndexAllowance,
+    JobRun,
+    LineageReceiver,
+    TapServer,
+)
 from ingestion.runs.leases import LEASE_DURATION
 from lakehub.catalog.models import LineageDay
 from lakehub.clock.set_back import bring_back, shorten_leases
@@ -21,11 +30,13 @@ def put_right(*, now: datetime, back: timedelta) -> None:
     bring_back(BlockedInput.objects.all(), "retry_at", now=now)
     bring_back(LineageDay.objects.all(), "due_at", now=now)
     LineageDay.objects.filter(day__gt=now.date()).delete()
+    LineageReceiver.objects.update(next_try_at=None)
     leases = (
         (JobRun, "leased_until"),
         (CopyLease, "until"),
         (LineageDay, "leased_until"),
         (IndexAllowance, "leased_until"),
+        (LineageReceiver, "leased_until"),
     )
     for model, field in leases:
         shorten_leases(model._default_manager.all(), field, LEASE_DURATION)

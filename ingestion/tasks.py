@@ -22,6 +22,7 @@ from ingestion.positions import audit, behind
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
 from ingestion.runs.backfills import schedule
 from ingestion.runs.modelled_tables import lag
+from ingestion.runs.sent_lineage import sending
 from ingestion.runs.source_use import paused_runs, raw_chunks
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
@@ -88,6 +89,12 @@ def check_captured_copies() -> None:
 def check_pipelines() -> None:
     """Which modelled tables are behind their inputs for too long."""
     lag.judge_lags(now=wiring.clock.now())
+
+
+@shared_task
+def send_lineage() -> None:
+    """The events of runs of pipelines that have ended, to the receiver that the operator has set."""
+    sending.send_owed_lineage(now=wiring.clock.now())
 
 
 @shared_task

@@ -10,6 +10,7 @@ from ingestion.runs.index_use.api import IndexStateList
 from ingestion.runs.modelled_tables.api import (
     ModelledTables,
     PipelineDetail,
+    PipelineLineage,
     PipelineProgress,
     RefusedBatchDecision,
     RefusedBatchList,
@@ -18,12 +19,14 @@ from ingestion.runs.replicas.api import ReplicaDetail, ReplicaList
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
+    path("datasets/<str:name>/runs/<int:number>", api.JobRunDetail.as_view(), name="run"),
     path("datasets/<str:name>/runs/<int:number>/start", api.StartRun.as_view(), name="run-start"),
     path("datasets/<str:name>/runs/<int:number>/cancel", api.CancelRun.as_view(), name="run-cancel"),
     path("datasets/<str:name>/runs/<int:number>/retry", api.RetryRun.as_view(), name="run-retry"),
     path("datasets/<str:name>/raw-chunks", api.RawChunkList.as_view(), name="raw-chunks"),
     path("datasets/<str:name>/index", IndexStateList.as_view(), name="index-states"),
     path("datasets/<str:name>/pipeline", PipelineDetail.as_view(), name="pipeline"),
+    path("datasets/<str:name>/pipeline/lineage", PipelineLineage.as_view(), name="pipeline-lineage"),
     path("datasets/<str:name>/pipeline/progress", PipelineProgress.as_view(), name="pipeline-progress"),
     path("datasets/<str:name>/backfills", BackfillList.as_view(), name="backfills"),
     path("datasets/<str:name>/backfills/<int:number>", BackfillDetail.as_view(), name="backfill"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Min
 
 from ingestion.models import CopyLease, JobKind, JobRun, JobState
 from ingestion.runs import feed_schedule, job_runs
+from ingestion.runs.sent_lineage.sending import owing_runs
 from lakehub.catalog.models import DatasetCopy
 from lakehub.processes.wakeups import Wakeup, earliest
 
@@ -26,6 +28,10 @@ def _next_foreign_commit_at(now: datetime) -> datetime | None:
     return now if DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None).exists() else None
 
 
+def _next_lineage_at(now: datetime) -> datetime | None:
+    return now if settings.LAKEHUB_OPENLINEAGE_URL and owing_runs().exists() else None
+
+
 WAKEUPS = (
     Wakeup("ingestion.tasks.start_due_runs", timedelta(seconds=30), on_change=True, next_due=_next_run_at),
     Wakeup(
@@ -39,5 +45,11 @@ WAKEUPS = (
     Wakeup("ingestion.tasks.check_pipelines", timedelta(minutes=5)),
     Wakeup("ingestion.tasks.check_lineage", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.check_tables", timedelta(minutes=1)),
+    Wakeup(
+        "ingestion.tasks.send_lineage",
+        timedelta(hours=1),
+        next_due=_next_lineage_at,
+        at_most_every=timedelta(seconds=30),
+    ),
     Wakeup("ingestion.tasks.prune_history", timedelta(hours=1)),
 )

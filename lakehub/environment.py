@@ -96,6 +96,29 @@ def issuer(name: str) -> str:
     return value
 
 
+def receiver(name: str) -> str:
+    """An address that is posted to, which holds no user and password. Empty where nothing is set."""
+    value = os.environ.get(name, "")
+    try:
+        parts = urlsplit(value)
+        is_address = parts.scheme in ("https", "http") and bool(parts.hostname) and (parts.port or 443) > 0
+    except ValueError:
+        is_address = False
+    has_password = "@" in urlsplit(value).netloc if is_address else False
+    if value and (not is_address or has_password or not value.isascii() or not value.isprintable() or " " in value):
+        shown = "an address with a user and password" if has_password else repr(value)
+        raise InvalidSetting(f"{name} is {shown}: write https://host/path, and a key in a setting of its own.")
+    return value
+
+
+def bearer(name: str) -> str:
+    """A key as a header has it; it is not repeated where it cannot be one."""
+    value = os.environ.get(name, "")
+    if value and not (value.isascii() and value.isprintable() and " " not in value):
+        raise InvalidSetting(f"{name} is no key: write it in letters, digits and signs of ASCII, without spaces.")
+    return value
+
+
 def require_with(name: str, *needed: str) -> None:
     """Where `name` is set, so must the others be."""
     missing = [other for other in needed if not os.environ.get(other)]

@@ -1,4 +1,4 @@
-"""Lakehub for programs that read or write data: ask the gate, wait for it, tell that a pipeline has finished.
+"""Lakehub for programs that read or write data: ask the gate, wait for it, tell that a pipeline has finished, ask for runs.
 
 The standard library is all it needs: copy the folder, or put the checkout on the path. `lakehub_client.airflow` needs Airflow.
 """

@@ -10,6 +10,7 @@ from datetime import date, datetime
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 TIMEOUT_S = 10.0
@@ -106,6 +107,54 @@ class Client:
         body = {"dataset": dataset, "from": api_text(start), "to": api_text(end), "dc": data_center, "run_id": run_id}
         return self.post("pipelines/finished", {**body, "link": link})
 
+    def request_run(
+        self,
+        dataset: str,
+        kind: str = "incremental",
+        *,
+        params: Mapping[str, Any] | None = None,
+        data_center: str = "",
+    ) -> Mapping[str, Any]:
+        """Asks for a job of a dataset that Lakehub ingests: the run as the API has it. 409: such an incremental waits or runs already."""
+        body = {"kind": kind, "params": dict(params or {}), "data_center": data_center}
+        return self.post(f"datasets/{_in_path(dataset)}/runs", body)
+
+    def run(self, dataset: str, number: int) -> Mapping[str, Any]:
+        return self.get(f"datasets/{_in_path(dataset)}/runs/{number}")
+
+    def runs(self, dataset: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        """The newest, newest first."""
+        return self._results(f"datasets/{_in_path(dataset)}/runs?limit={limit}")
+
+    def request_backfill(
+        self,
+        dataset: str,
+        *,
+        first: str = "",
+        last: str = "",
+        partitions: Sequence[str] = (),
+        chunk_size: int | None = None,
+        data_center: str = "",
+    ) -> Mapping[str, Any]:
+        """Asks for partitions of a modelled table to be made anew, chunk by chunk: from `first` to `last`, or those that are named. 409: another backfill is open."""
+        body = {"first": first, "last": last, "partitions": list(partitions), "data_center": data_center}
+        size = {} if chunk_size is None else {"chunk_size": chunk_size}
+        return self.post(f"datasets/{_in_path(dataset)}/backfills", {**body, **size})
+
+    def backfill(self, dataset: str, number: int) -> Mapping[str, Any]:
+        return self.get(f"datasets/{_in_path(dataset)}/backfills/{number}")
+
+    def backfills(self, dataset: str, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        """The newest, newest first."""
+        return self._results(f"datasets/{_in_path(dataset)}/backfills?limit={limit}")
+
+    def _results(self, path: str) -> Sequence[Mapping[str, Any]]:
+        got = self.get(path)
+        try:
+            return list(got["results"])
+        except (KeyError, TypeError) as problem:
+            raise self._invalid_response(problem) from problem
+
     def _ask_gate(self, path: str, body: Mapping[str, Any]) -> Answer:
         got = self.post(path, body)
         try:
@@ -115,8 +164,14 @@ class Client:
 
     def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the API answers to `/api/v1/<path>`: an object."""
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        request = Request(f"{self.url}/api/v1/{path}", json.dumps(body).encode(), headers, method="POST")  # noqa: S310  checked above
+        return self._answer("POST", path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    def get(self, path: str) -> Mapping[str, Any]:
+        return self._answer("GET", path, None, {})
+
+    def _answer(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Mapping[str, Any]:
+        headers = {"Authorization": f"Bearer {self._token}", **headers}
+        request = Request(f"{self.url}/api/v1/{path}", body, headers, method=method)  # noqa: S310  checked above
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
                 got = json.load(answer)
@@ -142,6 +197,10 @@ def api_text(at: str | date | datetime) -> str:
     if isinstance(at, datetime) and at.tzinfo is None:
         raise ValueError(f"{at.isoformat()} has no offset: give it a time zone, or pass a date.")
     return at.isoformat()
+
+
+def _in_path(name: str) -> str:
+    return quote(name, safe="")
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -173,6 +173,7 @@ TABLE = (
     Line("DELETE", "api/v1/datasets/<str:name>", ADMINS, "catalog:write", leaves="audit"),
     Line("POST", "api/v1/datasets/<str:name>/restore", OWNERS, "catalog:write", {}, "audit", answers=(409, 422)),
     Line("GET", "api/v1/datasets/<str:name>/pipeline/progress", READERS, "ingestion:read", answers=(200, 404)),
+    Line("GET", "api/v1/datasets/<str:name>/pipeline/lineage", READERS, "catalog:read", answers=(200, 404)),
     Line("GET", "api/v1/datasets/<str:name>/pipeline", READERS, "catalog:read", answers=(200, 404)),
     Line("GET", "api/v1/datasets/<str:name>/refused-batches", READERS, "ingestion:read"),
     Line("GET", "api/v1/datasets/<str:name>/backfills*", READERS, "ingestion:read"),
@@ -240,6 +241,7 @@ TABLE = (
         answers=(201, 422),
     ),
     Line("GET", "api/v1/datasets/<str:name>/runs", READERS, "ingestion:read"),
+    Line("GET", "api/v1/datasets/<str:name>/runs/<int:number>", READERS, "ingestion:read"),
     Line("GET", "api/v1/datasets/<str:name>/commits", READERS, "ingestion:read"),
     Line(
         "POST",

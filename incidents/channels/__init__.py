@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
+from lakehub.http.outgoing.client import DeliveryError as DeliveryError
 from lakehub.kernel.registry import Registry, UnknownPlugin
 
 
@@ -29,18 +30,6 @@ class Notification:
     """What it goes on with, such as `incident-214`; empty: it stands alone."""
     previous_ids: tuple[int, ...] = ()
     """The notes of this thread that went to this address before, oldest first."""
-
-
-class DeliveryError(Exception):
-    """It did not arrive. `is_permanent`: trying again will not help; `retry_after`: how long the other side asked to wait."""
-
-    def __init__(
-        self, why: str, *, is_permanent: bool = False, status: str = "", retry_after: timedelta | None = None
-    ) -> None:
-        super().__init__(why)
-        self.is_permanent = is_permanent
-        self.status = status
-        self.retry_after = retry_after
 
 
 class Channel(ABC):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from incidents.channels import Channel, Notification
-from incidents.channels.http_client import checked_url, post, status_if_accepted
+from lakehub.http.outgoing.client import checked_url, post, status_if_accepted
 from lakehub.kernel.errors import Refused
 
 INTEGRATION_KEY = re.compile(r"[A-Za-z0-9]{32}")

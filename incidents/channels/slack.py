@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from incidents.channels import Channel, Notification
-from incidents.channels.http_client import checked_url, post, status_if_accepted
+from lakehub.http.outgoing.client import checked_url, post, status_if_accepted
 from lakehub.kernel.addresses import host_of
 
 MAX_HEADER_LENGTH, MAX_SECTION_LENGTH, MAX_FIELD_LENGTH = 150, 3000, 2000

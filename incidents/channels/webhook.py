@@ -10,7 +10,7 @@ from datetime import datetime
 from django.conf import settings
 
 from incidents.channels import Channel, Notification
-from incidents.channels.http_client import checked_url, post, status_if_accepted
+from lakehub.http.outgoing.client import checked_url, post, status_if_accepted
 from lakehub.kernel.addresses import host_of
 
 SIGNATURE = "X-Lakehub-Signature"

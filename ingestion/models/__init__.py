@@ -21,6 +21,7 @@ from ingestion.models.lake import Commit as Commit
 from ingestion.models.lake import Finding as Finding
 from ingestion.models.lake import ReaderPosition as ReaderPosition
 from ingestion.models.lake import TouchedPartition as TouchedPartition
+from ingestion.models.lineage import LineageReceiver as LineageReceiver
 from ingestion.models.pipelines import BatchOutcome as BatchOutcome
 from ingestion.models.pipelines import Pipeline as Pipeline
 from ingestion.models.pipelines import RefusedBatch as RefusedBatch

@@ -90,9 +90,12 @@ class JobRun(models.Model):
     regardless_by = models.CharField(max_length=150, blank=True)
     """Who started it without asking the gate."""
     regardless_why = models.TextField(blank=True)
+    owes_lineage = models.BooleanField(default=False)
+    """Its events are to be sent to the receiver of lineage once it has ended."""
 
     class Meta:
         indexes: ClassVar = [
+            models.Index(fields=["ended_at", "id"], condition=Q(owes_lineage=True), name="jobrun_owes_lineage"),
             models.Index(fields=["due_at"], condition=Q(state="waiting"), name="jobrun_waiting"),
             models.Index(fields=["due_at"], condition=Q(state="queued"), name="jobrun_due"),
             models.Index(fields=["leased_until"], condition=Q(state="running"), name="jobrun_leased"),

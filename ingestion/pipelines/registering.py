@@ -20,6 +20,7 @@ from lakehub.catalog.datasets.copies import create_copy
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import Dataset, DatasetKind, Feed, FeedKind, LineageEdge
+from lakehub.catalog.models.lineage import PIPELINE_SOURCE
 from lakehub.kernel.errors import Conflict
 
 _KINDS = {
@@ -38,7 +39,7 @@ _KINDS = {
     "struct": ColumnType.STRUCT,
 }
 """By the first word of a column's type what the catalog calls it."""
-LINEAGE_SOURCE = "pipeline"
+LINEAGE_SOURCE = PIPELINE_SOURCE
 """Of the edges from its inputs to its target."""
 
 
@@ -138,6 +139,10 @@ def _save_dataset(checked: Checked, now: datetime) -> Dataset:
     ).delete()
     for upstream in checked.inputs.values():
         LineageEdge.objects.get_or_create(upstream=upstream, downstream=dataset, defaults={"source": LINEAGE_SOURCE})
+    # One that events have told of stays now without them.
+    LineageEdge.objects.filter(downstream=dataset, upstream__in=checked.inputs.values()).exclude(source="").update(
+        source=LINEAGE_SOURCE
+    )
     return dataset
 
 

@@ -24,6 +24,7 @@ from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease
 from ingestion.runs.requests.index_jobs import check_repairs
 from ingestion.runs.requests.params import check_params, refuse_decided
 from ingestion.runs.requests.replicas import check_replica
+from ingestion.runs.sent_lineage.owing import owes_lineage
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, PAUSED, REFUSED, SUCCEEDED, UNFINISHED, JobReport
@@ -100,7 +101,8 @@ def request_run(
         kind, params = _bootstrap_instead(copy, kind), {}
     try:
         with transaction.atomic():
-            run = JobRun.objects.create(copy=copy, kind=kind, params=params or {}, asked_by=asked_by, due_at=now)
+            facts = {"params": params or {}, "asked_by": asked_by, "owes_lineage": owes_lineage(copy, kind)}
+            run = JobRun.objects.create(copy=copy, kind=kind, due_at=now, **facts)
             if replay is not None:
                 replay.run = run
                 replay.save(force_insert=True)

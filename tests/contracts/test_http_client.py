@@ -20,8 +20,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
-from incidents.channels import CHANNELS, DeliveryError, http_client
+from incidents.channels import CHANNELS, DeliveryError
 from incidents.channels.webhook import SIGNATURE, TIMESTAMP, signature, signing_secret
+from lakehub.http.outgoing import client as http_client
 from lakehub.kernel.errors import Refused
 from tests.contracts.conftest import NOTE, NOW
 from tests.webhook_receiver import Receiver

@@ -1,4 +1,5 @@
-"""The DAG of the documentation in a real Airflow: it waits for the incident of an input, goes on, and what it wrote is tested."""
+"""The DAGs of the documentation in a real Airflow: one waits for the incident of an input, goes on, and what it wrote is tested; one asks for a run of
+Lakehub's own ingestion and waits for it."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from incidents.lifecycle.intake import process_flips
 from incidents.models import GateQuestion
+from ingestion.models import JobKind, JobRun, JobState
 from lakehub.accounts.models import Role
 from lakehub.accounts.tokens import api_tokens
 from lakehub.setup.artifacts import PROJECT_ROOT
@@ -85,7 +87,7 @@ def env(stage: FailingDataset, live_server: LiveServer, tmp_path: Path) -> dict[
         consumer="etl",
         team=stage.dataset.team,
         created_by=ines,
-        scopes=("gate:read", "quality:run"),
+        scopes=("gate:read", "quality:run", "ingestion:read", "ingestion:run"),
         now=NOW,
     )
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
@@ -115,9 +117,10 @@ def running(
         process.wait()
 
 
-def install_example(env: dict[str, str]) -> None:
-    """The DAG as docs/pipelines.md has it."""
-    (code,) = re.findall(r"```python\n(.*?)```", (PROJECT_ROOT / "docs" / "pipelines.md").read_text(), re.DOTALL)
+def install_example(env: dict[str, str], page: str = "pipelines.md") -> None:
+    """The DAG as the page has it."""
+    blocks = re.findall(r"```python\n(.*?)```", (PROJECT_ROOT / "docs" / page).read_text(), re.DOTALL)
+    (code,) = (block for block in blocks if "lakehub_client.airflow" in block)
     folder = Path(env["AIRFLOW_HOME"]) / "dags"
     folder.mkdir(parents=True)
     (folder / "example.py").write_text(code)
@@ -165,3 +168,34 @@ def test_what_makes_no_sense_fails_and_what_is_out_of_reach_waits(airflow: str, 
     assert printed(airflow, env, PROBE).startswith(message)
     nowhere = json.dumps({"conn_type": "http", "host": "http://127.0.0.1:9", "password": "x"})
     assert printed(airflow, env | {"AIRFLOW_CONN_LAKEHUB": nowhere}, PROBE) == "poked: False"
+
+
+@pytest.fixture
+def modelled(stage: FailingDataset) -> None:
+    """A dataset of the name in the example, whose table is there."""
+    dataset = make.dataset("flights-by-day")
+    make.feed(dataset)
+    make.run(make.with_table(make.copy_of(dataset)), JobKind.BOOTSTRAP)
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "exit_code"), [(JobState.SUCCEEDED, "", 0), (JobState.FAILED, "No space left on device", 1)]
+)
+def test_a_run_is_asked_for_and_its_error_is_the_tasks(
+    airflow: str, env: dict[str, str], modelled: None, state: JobState, error: str, exit_code: int
+) -> None:
+    install_example(env, "modelled-tables.md")
+    subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=scaled(WITHIN_S))
+    asked = JobRun.objects.filter(kind=JobKind.INCREMENTAL)
+    with running(airflow, env, "dags", "test", "flights_by_day", "2026-11-16") as (process, output):
+        wait_until(lambda: asked.exists() or process.poll() is not None, within_s=WITHIN_S, otherwise=output)
+        run = asked.get()
+        waits = f"Run {run.pk} of flights-by-day: queued"
+        wait_until(lambda: waits in output() or process.poll() is not None, within_s=WITHIN_S, otherwise=output)
+        assert waits in output(), output()[-3000:]
+        asked.update(state=state, error=error, ended_at=NOW)
+        code = process.wait(scaled(WITHIN_S))
+        log = output()
+    assert asked.count() == 1
+    assert (code != 0) == bool(exit_code), log[-3000:]
+    assert (f"Run {run.pk} of flights-by-day has failed: {error}" in log) == bool(error)

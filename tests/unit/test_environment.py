@@ -85,3 +85,27 @@ def test_how_often_a_statement_comes_before_it_is_prepared() -> None:
         assert options(query)["prepare_threshold"] == threshold
     with pytest.raises(env.InvalidSetting, match="write `none` or after how many times"):
         env.database("postgresql://u@h/x?prepare_threshold=never")
+
+
+def test_a_receiver_is_an_address_without_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert env.receiver("LAKEHUB_X") == ""
+    monkeypatch.setenv("LAKEHUB_X", "https://marquez.example.org:5000/api/v1/lineage")
+    assert env.receiver("LAKEHUB_X") == "https://marquez.example.org:5000/api/v1/lineage"
+    for bad in ("marquez.example.org", "ftp://h/x", "https://", "https://h:port/", "https://h/a b", "https://[::1/"):
+        monkeypatch.setenv("LAKEHUB_X", bad)
+        with pytest.raises(env.InvalidSetting, match=r"LAKEHUB_X is .*: write https://host/path"):
+            env.receiver("LAKEHUB_X")
+    monkeypatch.setenv("LAKEHUB_X", "https://me:hunter2@h/x")
+    with pytest.raises(env.InvalidSetting, match="with a user and password") as refused:
+        env.receiver("LAKEHUB_X")
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_key_that_no_header_can_have_is_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHUB_X", "abc-_.~+/=")
+    assert env.bearer("LAKEHUB_X") == "abc-_.~+/="
+    for bad in ("abc\r\nX: y", "a b", "schlüssel"):
+        monkeypatch.setenv("LAKEHUB_X", bad)
+        with pytest.raises(env.InvalidSetting, match="LAKEHUB_X is no key") as refused:
+            env.bearer("LAKEHUB_X")
+        assert bad not in str(refused.value)

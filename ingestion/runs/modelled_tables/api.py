@@ -20,11 +20,13 @@ from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import inputs_of
 from ingestion.models import Pipeline, RefusedBatch
 from ingestion.pipelines.checking import check_pipeline
+from ingestion.pipelines.column_lineage import shown_lineage
 from ingestion.pipelines.planning import plan_of
 from ingestion.runs.modelled_tables.decisions import drop, publish
 from ingestion.runs.modelled_tables.progress import progress_of
 from ingestion.runs.modelled_tables.registration import register
 from ingestion.runs.modelled_tables.serializers import (
+    ColumnLineageSerializer,
     CopyProgressSerializer,
     DecisionSerializer,
     PipelineFilesSerializer,
@@ -76,12 +78,18 @@ class PipelineDetail(APIView):
     @extend_schema(operation_id="datasets_pipeline", responses=PipelineSerializer)
     def get(self, request: Request, name: str) -> Response:
         """What makes the rows of a dataset: the files of its pipeline, as they were registered last."""
-        dataset = live_dataset(name)
-        registered = Pipeline.objects.filter(dataset=dataset).first()
-        if registered is None:
-            raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
+        registered = _registered(name)
         facts = {name: getattr(registered, name) for name in ("files", "changed_at", "changed_by")}
         return Response(PipelineSerializer(facts | {"inputs": inputs_of(registered.files)}).data)
+
+
+class PipelineLineage(APIView):
+    scopes: ClassVar = {"GET": "catalog:read"}
+
+    @extend_schema(operation_id="datasets_pipeline_lineage", responses=ColumnLineageSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """From which columns of its inputs each column of a modelled table is made, and what decides which rows it has."""
+        return Response(ColumnLineageSerializer(shown_lineage(_registered(name))).data)
 
 
 class RefusedBatchList(ListAPIView[RefusedBatch]):
@@ -141,6 +149,14 @@ class PipelineProgress(APIView):
         if not progress and not Pipeline.objects.filter(dataset=dataset).exists():
             raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
         return Response([CopyProgressSerializer(each, context={"now": now}).data for each in progress])
+
+
+def _registered(name: str) -> Pipeline:
+    """Raises NotFound."""
+    registered = Pipeline.objects.filter(dataset=live_dataset(name)).select_related("dataset").first()
+    if registered is None:
+        raise NotFound(f"Dataset `{name}` is not made by a pipeline.")
+    return registered
 
 
 @contextmanager

@@ -7,10 +7,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ingestion.domain.pipelines.lineage.uses import Use
 from ingestion.domain.pipelines.plan import Effect
 from ingestion.domain.pipelines.reading import FILES
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
 from ingestion.models import RefusedBatch
+from ingestion.pipelines.column_lineage import MAX_COLUMNS, MAX_USED
 from ingestion.runs.modelled_tables.decisions import MAX_REASON_LENGTH
 from ingestion.runs.modelled_tables.progress import MAX_PENDING, ROW_KINDS, CopyProgress, InputProgress
 
@@ -48,6 +50,37 @@ class PipelineSerializer(serializers.Serializer[Any]):
     changed_at = serializers.DateTimeField()
     changed_by = serializers.CharField()
     inputs = PipelineInputSerializer(many=True)
+
+
+class UsedColumnSerializer(serializers.Serializer[Any]):
+    input = serializers.CharField(help_text="As the SELECT calls it.")
+    dataset = serializers.CharField()
+    column = serializers.CharField()
+    uses = serializers.ListField(
+        child=serializers.ChoiceField([use.value for use in Use]),
+        help_text="What is done with it, as OpenLineage says it: the value is made from it (IDENTITY, TRANSFORMATION, AGGREGATION), or it decides what the value is or which rows there are.",
+    )
+
+
+class MadeColumnSerializer(serializers.Serializer[Any]):
+    column = serializers.CharField()
+    is_traced = serializers.BooleanField(
+        help_text="False: it may be made from any column of the inputs; `problem` says why."
+    )
+    made_from = UsedColumnSerializer(many=True, help_text=f"The first {MAX_USED}.")
+    more = serializers.IntegerField(help_text="How many more.")
+
+
+class ColumnLineageSerializer(serializers.Serializer[Any]):
+    """From which columns of its inputs the columns of a modelled table are made, by its SELECT as it is registered."""
+
+    columns = MadeColumnSerializer(many=True, help_text=f"The first {MAX_COLUMNS:,}.")
+    more_columns = serializers.IntegerField(help_text="How many more.")
+    rows = UsedColumnSerializer(
+        many=True, help_text=f"What decides which rows there are, whatever is in them: the first {MAX_USED}."
+    )
+    more_rows = serializers.IntegerField(help_text="How many more.")
+    problem = serializers.CharField(allow_blank=True, help_text="Why not all is known; empty: it is.")
 
 
 class RefusalSerializer(serializers.Serializer[Any]):

@@ -13,6 +13,7 @@ from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.lineage import LineageSnapshot, TableName
 from lakehub.catalog.lineage.resolver import Resolver
 from lakehub.catalog.models import Dataset, LineageEdge, LineageLink, LineageTable
+from lakehub.catalog.models.lineage import PIPELINE_SOURCE
 from lakehub.db import bulk_update
 from lakehub.kernel.errors import Refused
 
@@ -79,7 +80,7 @@ def _write_links(reading: LineageSnapshot, numbers: dict[TableName, int]) -> Non
 def rebuild_edges(*, source: str, now: datetime) -> dict[str, list[str]]:
     """Says of each table of lineage what it is here, and makes the edges between datasets so. Call it in a transaction.
 
-    What a person said of a pair stays. A dataset that is compared with another upstream than before gets a new version
+    What a person said of a pair stays, and so do the edges of pipelines. A dataset that is compared with another upstream than before gets a new version
     of its metadata.
     """
     _resolve_tables()
@@ -94,7 +95,7 @@ def rebuild_edges(*, source: str, now: datetime) -> dict[str, list[str]]:
             )
     edges = LineageEdge.objects.select_related("upstream", "downstream")
     edges_by_pair = {(edge.upstream_id, edge.downstream_id): edge for edge in edges}
-    lineage_edges = {pair: edge for pair, edge in edges_by_pair.items() if edge.source}
+    lineage_edges = {pair: edge for pair, edge in edges_by_pair.items() if edge.source not in ("", PIPELINE_SOURCE)}
     gone = [edge for pair, edge in lineage_edges.items() if one_to_one_by_pair.get(pair) != edge.one_to_one]
     LineageEdge.objects.filter(pk__in=[edge.pk for edge in gone]).delete()
     kept_pairs = {pair for pair, edge in edges_by_pair.items() if edge not in gone}

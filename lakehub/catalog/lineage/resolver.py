@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote, urlsplit
 
 from lakehub.catalog.lineage import TableName
+from lakehub.catalog.lineage.lake_tables import table_in_lake
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
 from lakehub.catalog.storages import Storage
@@ -30,7 +31,9 @@ class Resolver:
             ).values_list("connection_id", "object", "dataset__name")
         }
         copies = DatasetCopy.objects.filter(dataset__in=live).exclude(uri="").values_list("uri", "dataset__name")
-        self._in_lake = {_path_of_uri(uri): self._by_name[name] for uri, name in copies}
+        # Where a lake is mounted as a file system, its tables are called by their paths alone, whatever its URI is.
+        by_path = {TableName("file", _path_of_uri(uri)): self._by_name[name] for uri, name in copies}
+        self._in_lake = by_path | {table_in_lake(uri): self._by_name[name] for uri, name in copies}
 
     def table(self, table_name: TableName) -> tuple[Connection | None, str]:
         """The connection that reads it, and what it calls it."""
@@ -42,8 +45,9 @@ class Resolver:
     def dataset(self, table_name: TableName) -> Dataset | None:
         if table_name.namespace == OWN_NAMESPACE:
             return self._by_name.get(table_name.name)
-        if table_name.namespace == "file" and table_name.name.rstrip("/") in self._in_lake:
-            return self._in_lake[table_name.name.rstrip("/")]
+        in_lake = self._in_lake.get(TableName(table_name.namespace, table_name.name.rstrip("/")))
+        if in_lake is not None:
+            return in_lake
         connection, table = self.table(table_name)
         return None if connection is None else self._at_connection.get((connection.pk, table))
 

@@ -10,6 +10,9 @@ from django.db.models import Q
 from lakehub.catalog.models.dataset import Dataset
 from lakehub.catalog.models.places import Connection
 
+PIPELINE_SOURCE = "pipeline"
+"""Of edges from the inputs of a pipeline to its table: they come and go with its registration, whatever events tell."""
+
 
 class LineageEdge(models.Model):
     """`downstream` is made from `upstream`; one to one where every row upstream gives one row downstream."""

@@ -18,6 +18,7 @@ from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.lineage import LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
 from lakehub.catalog.lineage.events import EventFolderSource
 from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
+from lakehub.catalog.models.lineage import PIPELINE_SOURCE
 from lakehub.catalog.storages.sql.urls import openlineage_address
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import Registry
@@ -69,6 +70,15 @@ def test_what_a_person_said_stays(ops: Path) -> None:
     take_in("ops/airlines>ops/flights", "ops/flights>ops/delays")
     take_in("ops/airlines>ops/flights")
     assert known_edges() == {"airlines → flights", "flights → delays one to one"}
+
+
+def test_edges_of_pipelines_stay_whatever_events_tell(ops: Path) -> None:
+    airlines, flights, delays = (Dataset.objects.get(name=each) for each in ("airlines", "flights", "delays"))
+    for upstream, downstream in ((flights, delays), (airlines, flights)):
+        LineageEdge.objects.create(upstream=upstream, downstream=downstream, source=PIPELINE_SOURCE)
+    assert take_in("ops/airlines>ops/flights") == {"added": [], "pruned": []}
+    assert take_in("ops/airlines>ops/delays")["pruned"] == []
+    assert known_edges() == {"airlines → flights", "flights → delays", "airlines → delays"}
 
 
 def test_tables_that_nobody_onboarded_are_known_too(ops: Path) -> None:

@@ -24,7 +24,7 @@ from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, 
 
 pytestmark = pytest.mark.django_db
 PAGE = "/datasets/flights-by-day/pipeline"
-MOST_QUERIES = 37
+MOST_QUERIES = 38
 
 
 @pytest.fixture
@@ -127,6 +127,22 @@ def test_an_input_that_is_gone_is_told(table: DatasetCopy, page: Client) -> None
     text = shown(page)
     assert "carriers Gone register the pipeline without it, or restore the dataset" in text
     assert "No copy here" in text
+
+
+def test_what_each_column_is_made_from_is_shown(table: DatasetCopy, page: Client) -> None:
+    text = shown(page)
+    assert "Columns what each is made from, by the SELECT" in text
+    assert "day departures.day as it is airline carriers.name as it is" in text
+    assert "flights no column: a constant, or rows that are counted delay departures.delay aggregated" in text
+    assert "Which rows it has depends on carriers.carrier (joined by), carriers.name (grouped by), departures.carrier (joined by), departures.day (grouped by)." in text  # fmt: skip
+    assert "Not every column is traced" not in text
+
+
+def test_where_columns_cannot_be_traced_it_says_so(table: DatasetCopy, page: Client) -> None:
+    Dataset.objects.filter(name="carriers").update(offboarded_at=NOW)
+    text = shown(page)
+    assert "Not every column is traced. The lake has no dataset `carriers`." in text
+    assert "delay any column of the inputs" in text
 
 
 def test_its_files_are_shown_as_they_are_and_whose(table: DatasetCopy, page: Client) -> None:

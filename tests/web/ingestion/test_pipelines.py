@@ -26,6 +26,7 @@ from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import Role, Team
+from lakehub.catalog.lineage import edges
 from lakehub.catalog.models import Dataset, FeedKind, LineageEdge
 from lakehub.kernel.errors import Refused
 from tests import factories as given
@@ -64,6 +65,14 @@ def test_its_target_is_a_dataset_with_a_copy_where_all_inputs_have_one(inputs: d
     assert [copy.data_center.name for copy in dataset.copies.all()] == ["dc1"]
     assert {edge.upstream.name for edge in dataset.upstream_edges.all()} == {"flights", "airlines"}
     assert [column["name"] for column in dataset.columns] == ["day", "airline", "flights", "delay"]
+
+
+def test_an_edge_that_events_have_told_of_stays_with_the_pipeline(inputs: dict[str, Dataset]) -> None:
+    dataset = register()
+    dataset.upstream_edges.update(source="file")
+    register(**{"pipeline.yaml": PIPELINE.replace("tier: 2", "tier: 1")})
+    edges.rebuild_edges(source="file", now=NOW)
+    assert {edge.upstream.name for edge in dataset.upstream_edges.all()} == {"flights", "airlines"}
 
 
 def test_its_jobs_are_told_the_inputs_of_their_data_center_and_the_queries(inputs: dict[str, Dataset]) -> None:
@@ -216,7 +225,17 @@ def test_the_api_checks_registers_and_shows_it(inputs: dict[str, Dataset], clien
     shown = client.get("/api/v1/datasets/flights-by-day/pipeline").json()
     assert shown["files"] == TEXTS
     assert [each["name"] for each in shown["inputs"]] == ["flights", "airlines"]
-    assert client.get("/api/v1/datasets/flights/pipeline").status_code == 404
+    lineage = client.get("/api/v1/datasets/flights-by-day/pipeline/lineage").json()
+    delay = {"column": "delay", "is_traced": True, "made_from": [{"input": "flights", "dataset": "flights", "column": "delay", "uses": ["AGGREGATION"]}], "more": 0}  # fmt: skip
+    assert (lineage["columns"][-1], len(lineage["columns"]), lineage["problem"]) == (delay, 4, "")
+    assert {f"{each['dataset']}.{each['column']}": each["uses"] for each in lineage["rows"]} == {
+        "airlines.carrier": ["JOIN"],
+        "airlines.name": ["GROUP_BY"],
+        "flights.carrier": ["JOIN"],
+        "flights.day": ["GROUP_BY"],
+    }
+    for address in ("", "/lineage"):
+        assert client.get(f"/api/v1/datasets/flights/pipeline{address}").status_code == 404
 
 
 def test_the_api_says_what_is_wrong_by_file_and_line(inputs: dict[str, Dataset], client: Client) -> None:

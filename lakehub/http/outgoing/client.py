@@ -1,4 +1,5 @@
-"""A POST to an address that a person gave: never into this network unless the operator allows it, never led elsewhere.
+"""A POST to an address that a person gave: never into this network unless the operator allows it, never led elsewhere. One that the operator has set
+in the configuration may be in this network.
 
 The name is looked up once and the very address that was checked is connected to: a second look-up could answer with
 another one. Redirects are answers like any other. Proxies of the environment are not used.
@@ -20,7 +21,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from incidents.channels import DeliveryError
 from lakehub.kernel.addresses import is_public_ip
 from lakehub.kernel.errors import Refused
 
@@ -30,6 +30,18 @@ MAX_RESPONSE_BYTES = 64 * 1024
 MAX_RETRY_AFTER = timedelta(days=1)
 RETRYABLE_STATUSES = (408, 425, 429)
 """What is the caller's fault and may be over next time; so is every fault of the server."""
+
+
+class DeliveryError(Exception):
+    """It did not arrive. `is_permanent`: trying again will not help; `retry_after`: how long the other side asked to wait."""
+
+    def __init__(
+        self, why: str, *, is_permanent: bool = False, status: str = "", retry_after: timedelta | None = None
+    ) -> None:
+        super().__init__(why)
+        self.is_permanent = is_permanent
+        self.status = status
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)
@@ -57,13 +69,15 @@ def _has_space(url: str) -> bool:
     return any(ord(letter) <= 32 or ord(letter) == 127 for letter in url)
 
 
-def post(url: SplitResult, body: bytes, headers: dict[str, str], *, now: datetime) -> PostResponse:
-    """What the other side answered, whatever it is. Raises DeliveryError where it was not reached."""
+def post(
+    url: SplitResult, body: bytes, headers: dict[str, str], *, now: datetime, is_operators: bool = False
+) -> PostResponse:
+    """What the other side answered, whatever it is. `is_operators`: the address is one of the configuration. Raises DeliveryError where it was not reached."""
     host, began = url.hostname or "", time.monotonic()
     port = url.port or (443 if url.scheme == "https" else 80)
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     try:
-        with _connection(url.scheme, host, port) as connection:
+        with _connection(url.scheme, host, port, is_operators=is_operators) as connection:
             connection.request("POST", path, body, {"User-Agent": "Lakehub", **headers})
             answer = connection.getresponse()
             text = answer.read(MAX_RESPONSE_BYTES).decode(errors="replace")
@@ -102,10 +116,11 @@ def _http_date(text: str) -> datetime:
 
 
 @contextmanager
-def _connection(scheme: str, host: str, port: int) -> Iterator[http.client.HTTPConnection]:
+def _connection(scheme: str, host: str, port: int, *, is_operators: bool) -> Iterator[http.client.HTTPConnection]:
     """Closed after TIMEOUT whatever is being said: a byte now and then would keep it open for ever."""
     connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
-    plain = socket.create_connection((allowed_address(host, port), port), timeout=TIMEOUT)
+    address = allowed_address(host, port, is_operators=is_operators)
+    plain = socket.create_connection((address, port), timeout=TIMEOUT)
     handle = plain.dup()  # TLS takes the socket over; what is done to its copy holds for both
     watch = Timer(TIMEOUT, _hang_up, (handle,))
     watch.daemon = True
@@ -127,11 +142,11 @@ def _hang_up(handle: socket.socket) -> None:
         handle.shutdown(socket.SHUT_RDWR)
 
 
-def allowed_address(host: str, port: int) -> str:
+def allowed_address(host: str, port: int, *, is_operators: bool = False) -> str:
     """An address of `host` that we may talk to. Raises DeliveryError."""
     addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     for address in addresses:
-        if settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS or is_public_ip(address):
+        if is_operators or settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS or is_public_ip(address):
             return address
     raise DeliveryError(
         f"{host} is {', '.join(dict.fromkeys(addresses))}, inside this network. LAKEHUB_ALLOW_PRIVATE_WEBHOOKS=1 allows that.",

@@ -1,0 +1,172 @@
+"""From which columns of the tables that it reads each column of a SELECT is made: through WITH, queries in FROM and UNION, to the tables themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, build_scope
+from sqlglot.schema import MappingSchema
+
+from ingestion.domain.pipelines.lineage.uses import InputColumn, Use, Uses, gather_uses, pairs_of
+from ingestion.domain.pipelines.query_shape import Columns
+from lakehub.user_sql.sql_text import PARSER_ERRORS, parse_statements
+
+MAX_COLUMNS = 2_000
+"""Of one query within it: a star over a join of stars has twice as many at each level."""
+_Pairs = Iterator[tuple[InputColumn, Use]]
+
+
+class NotTraced(ValueError):
+    """A SELECT of whose columns nobody can say what they are made from. Says why."""
+
+
+@dataclass(frozen=True)
+class SelectLineage:
+    """Names are in small letters. `columns`: of the result, in its order. `rows`: what decides which rows there are, whatever is in them."""
+
+    columns: Mapping[str, Uses]
+    rows: Uses
+
+
+def trace_select(sql: str, columns: Columns) -> SelectLineage:
+    """`columns`: of each table that it reads, by its name. `sql` was checked before. Raises NotTraced."""
+    (statement,) = parse_statements(sql, "spark")
+    known = {table.lower(): {name.lower(): "string" for name in names} for table, names in columns.items() if names}
+    try:
+        _refuse_width(statement, known)
+        schema = MappingSchema({**known}, dialect="spark", normalize=False)
+        qualified = qualify(statement, dialect="spark", schema=schema, quote_identifiers=False)
+        scope = build_scope(qualified.unnest())
+        if scope is None:
+            raise NotTraced("It is no SELECT.")
+        return _Tracer().trace(scope)
+    except NotTraced:
+        raise
+    except (SqlglotError, *PARSER_ERRORS) as problem:
+        raise NotTraced(
+            f"The catalog does not know whose all of its columns are: {str(problem).partition(chr(10))[0]}"
+        ) from problem
+
+
+def _refuse_width(statement: exp.Expr, known: Mapping[str, Mapping[str, str]]) -> None:
+    """Before stars are written out."""
+    scope = build_scope(statement.copy().unnest())
+    widths: dict[int, int] = {}
+    for each in scope.traverse() if scope is not None else ():
+        widths[id(each)] = width = _width(each, known, widths)
+        if width > MAX_COLUMNS:
+            raise NotTraced(f"A query in it has {width:,} columns, and {MAX_COLUMNS:,} at most are traced.")
+
+
+def _width(scope: Scope, known: Mapping[str, Mapping[str, str]], widths: Mapping[int, int]) -> int:
+    if not isinstance(scope.expression, exp.Select):
+        return max((widths.get(id(each), 1) for each in scope.set_operation_scopes), default=1)
+    of_sources = [
+        widths.get(id(source), 1) if isinstance(source, Scope) else len(known.get(source.name.lower(), ())) or 1
+        for _, source in scope.selected_sources.values()
+    ]
+    return sum(sum(of_sources) if _is_star(item) else 1 for item in scope.expression.selects)
+
+
+def _is_star(item: exp.Expr) -> bool:
+    return item.is_star and not isinstance(item.unalias(), exp.Count)
+
+
+class _Tracer:
+    """Each query within the whole is traced once, however often it is read."""
+
+    def __init__(self) -> None:
+        self._traced: dict[int, SelectLineage] = {}
+
+    def trace(self, scope: Scope) -> SelectLineage:
+        if id(scope) not in self._traced:
+            self._traced[id(scope)] = self._trace(scope)
+        return self._traced[id(scope)]
+
+    def _trace(self, scope: Scope) -> SelectLineage:
+        query = scope.expression
+        with_ = query.args.get("with_")
+        if with_ is not None and with_.recursive:
+            raise NotTraced("It has WITH RECURSIVE.")
+        if isinstance(query, exp.Select):
+            return self._trace_select(scope, query)
+        if isinstance(query, exp.Union):
+            return self._trace_union(scope, query)
+        raise NotTraced(f"It has {query.key.upper()}.")
+
+    def _trace_union(self, scope: Scope, query: exp.Union) -> SelectLineage:
+        """Columns that stand in the same place are one, by the name that the first has."""
+        sides = [self.trace(each) for each in scope.set_operation_scopes]
+        if query.args.get("by_name") or len({len(side.columns) for side in sides}) != 1:
+            raise NotTraced("It has a UNION whose sides have other columns.")
+        by_place = zip(*(side.columns.values() for side in sides), strict=True)
+        columns = {name: gather_uses(pairs_of(*uses)) for name, uses in zip(sides[0].columns, by_place, strict=True)}
+        rows = [*(pair for side in sides for pair in pairs_of(side.rows))]
+        if query.args.get("distinct"):
+            rows += [(column, Use.GROUP_BY) for uses in columns.values() for column in uses]
+        return SelectLineage(columns, gather_uses(rows))
+
+    def _trace_select(self, scope: Scope, query: exp.Select) -> SelectLineage:
+        if scope.udtf_scopes or scope.pivots or query.args.get("laterals"):
+            raise NotTraced("It makes several rows of one, or columns of rows: LATERAL VIEW, UNNEST or PIVOT.")
+        if scope.subquery_scopes or scope.semi_or_anti_join_tables:
+            raise NotTraced("It has a query within an expression, or a SEMI or ANTI JOIN.")
+        columns: dict[str, Uses] = {}
+        for item in query.selects:
+            if _is_star(item):
+                raise NotTraced(f"The catalog does not know which columns `{item.sql('spark')}` stands for.")
+            columns[item.alias_or_name.lower()] = gather_uses(self._uses(scope, item, Use.IDENTITY))
+        return SelectLineage(columns, gather_uses(self._row_uses(scope, query, columns)))
+
+    def _row_uses(self, scope: Scope, query: exp.Select, columns: Mapping[str, Uses]) -> _Pairs:
+        for _, source in scope.selected_sources.values():
+            if isinstance(source, Scope):
+                yield from pairs_of(self.trace(source).rows)
+        clauses = [(join.args.get("on"), Use.JOIN) for join in query.args.get("joins") or ()]
+        clauses += [(query.args.get(clause), Use.FILTER) for clause in ("where", "having", "qualify")]
+        clauses += [(query.args.get("group"), Use.GROUP_BY)]
+        for clause, use in clauses:
+            if clause is not None:
+                yield from self._uses(scope, clause, use)
+        if query.args.get("distinct"):
+            yield from ((column, Use.GROUP_BY) for uses in columns.values() for column in uses)
+        for column in (query.args.get("order") or exp.Order()).find_all(exp.Column):
+            of_result = columns.get(column.name.lower()) if not column.table else None
+            uses = self._uses_of_column(scope, column) if of_result is None else of_result
+            yield from ((each, Use.SORT) for each in uses)
+
+    def _uses(self, scope: Scope, expression: exp.Expr, use: Use) -> _Pairs:
+        """Of the columns in an expression whose value is used so."""
+        waiting = [(expression, use)]
+        while waiting:
+            node, outer = waiting.pop()
+            if isinstance(node, exp.Column):
+                yield from ((column, outer.of(inner)) for column, inner in pairs_of(self._uses_of_column(scope, node)))
+            else:
+                waiting += [(child, outer.of(_use_of_part(node, child))) for child in node.iter_expressions()]
+
+    def _uses_of_column(self, scope: Scope, column: exp.Column) -> Uses:
+        source, name = scope.sources.get(column.table), column.name.lower()
+        if isinstance(source, exp.Table):
+            return {InputColumn(source.name.lower(), name): frozenset({Use.IDENTITY})}
+        uses = None if source is None else self.trace(source).columns.get(name)
+        if uses is None:
+            raise NotTraced(f"Whose column `{column.name}` is cannot be said.")
+        return uses
+
+
+def _use_of_part(node: exp.Expr, part: exp.Expr) -> Use:
+    """What the value of `part` is to that of `node`, which has it."""
+    if isinstance(node, (exp.Alias, exp.Paren)):
+        return Use.IDENTITY
+    if isinstance(node, (exp.Case, exp.If)) and part.arg_key == "this":
+        return Use.CONDITIONAL
+    if isinstance(node, exp.Filter) and part.arg_key == "expression":
+        return Use.CONDITIONAL
+    if isinstance(node, exp.Window) and part.arg_key != "this":
+        return Use.WINDOW
+    return Use.AGGREGATION if isinstance(node, exp.AggFunc) else Use.TRANSFORMATION

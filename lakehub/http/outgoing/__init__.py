@@ -1,0 +1,1 @@
+"""What Lakehub sends to other servers by HTTP: webhooks and lineage."""

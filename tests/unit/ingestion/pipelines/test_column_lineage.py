@@ -1,0 +1,175 @@
+"""From which columns of its inputs each column of a pipeline's table is made, by its SELECT."""
+
+from __future__ import annotations
+
+import pytest
+
+from ingestion.domain.pipelines.definition import Transformer
+from ingestion.domain.pipelines.lineage.column_lineage import ColumnLineage, column_lineage
+from ingestion.domain.pipelines.lineage.select_lineage import (
+    MAX_COLUMNS,
+    NotTraced,
+    SelectLineage,
+    _Tracer,
+    trace_select,
+)
+from ingestion.domain.pipelines.lineage.uses import Use, Uses
+from ingestion.domain.pipelines.reading import read_pipeline
+from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
+
+COLUMNS = {"flights": ("id", "day", "Carrier", "delay", "payload"), "airlines": ("carrier", "name", "country")}
+
+
+def in_words(uses: Uses) -> dict[str, str]:
+    return {f"{each.input}.{each.column}": " ".join(sorted(kinds)) for each, kinds in uses.items()}
+
+
+def traced(sql: str) -> SelectLineage:
+    return trace_select(sql, COLUMNS)
+
+
+def columns_of(sql: str) -> dict[str, dict[str, str]]:
+    return {name: in_words(uses) for name, uses in traced(sql).columns.items()}
+
+
+def of_pipeline(transform: str = TRANSFORM, *transformers: str) -> ColumnLineage:
+    read = read_pipeline({"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": transform}, COLUMNS)
+    named = {**vars(read), "transformers": tuple(map(Transformer, transformers))}
+    return column_lineage(type(read)(**named), COLUMNS)
+
+
+def test_each_column_has_those_that_its_value_is_made_from() -> None:
+    lineage = of_pipeline()
+    assert {name: in_words(uses or {}) for name, uses in lineage.columns.items()} == {
+        "day": {"flights.day": "IDENTITY"},
+        "airline": {"airlines.name": "IDENTITY"},
+        "flights": {},
+        "delay": {"flights.delay": "AGGREGATION"},
+    }
+    assert lineage.problem == ""
+
+
+def test_what_decides_which_rows_there_are_is_told_beside_and_names_are_those_of_the_catalog() -> None:
+    lineage = of_pipeline(TRANSFORM.replace("GROUP BY", "WHERE a.country = 'US' GROUP BY"))
+    assert in_words(lineage.rows) == {
+        "flights.Carrier": "JOIN",
+        "airlines.carrier": "JOIN",
+        "airlines.country": "FILTER",
+        "flights.day": "GROUP_BY",
+        "airlines.name": "GROUP_BY",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "made_from"),
+    [
+        ("day", {"flights.day": "IDENTITY"}),
+        ("upper(day)", {"flights.day": "TRANSFORMATION"}),
+        ("(day)", {"flights.day": "IDENTITY"}),
+        ("max(upper(day))", {"flights.day": "AGGREGATION"}),
+        ("upper(max(day))", {"flights.day": "AGGREGATION"}),
+        ("CASE WHEN delay > 0 THEN day END", {"flights.delay": "CONDITIONAL", "flights.day": "TRANSFORMATION"}),
+        ("CASE delay WHEN 0 THEN day END", {"flights.delay": "CONDITIONAL", "flights.day": "TRANSFORMATION"}),
+        ("sum(if(delay > 0, id, 0))", {"flights.delay": "CONDITIONAL", "flights.id": "AGGREGATION"}),
+        ("count(id) FILTER (WHERE delay > 0)", {"flights.delay": "CONDITIONAL", "flights.id": "AGGREGATION"}),
+        ("coalesce(delay, max(delay))", {"flights.delay": "AGGREGATION TRANSFORMATION"}),
+        ("payload.city", {"flights.payload": "TRANSFORMATION"}),
+        ("count(*)", {}),
+        ("1", {}),
+        (
+            "sum(id) OVER (PARTITION BY day ORDER BY delay)",
+            {"flights.id": "AGGREGATION", "flights.day": "WINDOW", "flights.delay": "WINDOW"},
+        ),
+    ],
+)
+def test_how_a_value_is_made(value: str, made_from: dict[str, str]) -> None:
+    assert columns_of(f"SELECT {value} AS x FROM flights")["x"] == made_from
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH late AS (SELECT f.day, f.carrier, f.delay * 60 AS seconds FROM flights f WHERE f.id > 1) SELECT l.day, max(l.seconds) AS worst FROM late l JOIN airlines a ON l.carrier = a.carrier GROUP BY l.day",
+        "SELECT l.day, max(l.seconds) AS worst FROM (SELECT *, delay * 60 AS seconds FROM flights WHERE id > 1) l JOIN airlines a USING (carrier) GROUP BY 1",
+        "WITH a AS (SELECT * FROM flights WHERE id > 1), b(d, c, s) AS (SELECT day, carrier, delay * 60 FROM a) SELECT d AS day, max(s) AS worst FROM b, airlines WHERE c = airlines.carrier GROUP BY d",
+    ],
+)
+def test_it_goes_through_with_and_queries_in_from(sql: str) -> None:
+    lineage = traced(sql)
+    assert columns_of(sql) == {"day": {"flights.day": "IDENTITY"}, "worst": {"flights.delay": "AGGREGATION"}}
+    rows = in_words(lineage.rows)
+    assert rows.keys() == {"flights.id", "flights.carrier", "airlines.carrier", "flights.day"}
+    assert (rows["flights.id"], rows["flights.day"]) == ("FILTER", "GROUP_BY")
+
+
+def test_a_column_of_a_union_is_made_from_those_in_its_place_on_each_side() -> None:
+    sql = "SELECT day AS at, carrier FROM flights WHERE id > 0 UNION ALL SELECT country, upper(name) FROM airlines"
+    assert columns_of(sql) == {
+        "at": {"flights.day": "IDENTITY", "airlines.country": "IDENTITY"},
+        "carrier": {"flights.carrier": "IDENTITY", "airlines.name": "TRANSFORMATION"},
+    }
+    assert in_words(traced(sql).rows) == {"flights.id": "FILTER"}
+    assert in_words(traced(sql.replace("UNION ALL", "UNION")).rows)["airlines.country"] == "GROUP_BY"
+    assert columns_of(f"SELECT at FROM ({sql}) u") == {"at": columns_of(sql)["at"]}
+
+
+def test_distinct_and_order_are_told_of_the_rows() -> None:
+    rows = in_words(traced("SELECT DISTINCT day AS d, upper(carrier) AS c FROM flights ORDER BY c").rows)
+    assert rows == {"flights.day": "GROUP_BY", "flights.carrier": "GROUP_BY SORT"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT day FROM flights WHERE id IN (SELECT carrier FROM airlines)", "a query within an expression"),
+        ("SELECT nosuch FROM flights JOIN airlines ON true", "does not know whose"),
+        ("SELECT carrier FROM flights JOIN airlines ON true", "does not know whose"),
+        ("SELECT * FROM unknown_table", "which columns"),
+        ("SELECT day FROM flights INTERSECT SELECT name FROM airlines", "INTERSECT"),
+        ("SELECT x FROM flights LATERAL VIEW explode(array(day)) t AS x", "several rows of one"),
+        ("WITH RECURSIVE r AS (SELECT id FROM flights UNION ALL SELECT id FROM r) SELECT id FROM r", "RECURSIVE"),
+        ("SELECT day, id FROM flights UNION ALL SELECT name FROM airlines", "other columns"),
+    ],
+)
+def test_what_cannot_be_traced_says_why(sql: str, why: str) -> None:
+    with pytest.raises(NotTraced, match=why):
+        traced(sql)
+
+
+def test_stars_that_double_at_each_level_are_refused_before_they_are_written_out() -> None:
+    levels = ["t0 AS (SELECT * FROM flights)"]
+    levels += [f"t{n} AS (SELECT * FROM t{n - 1} a CROSS JOIN t{n - 1} b)" for n in range(1, 40)]
+    with pytest.raises(NotTraced, match=rf"{MAX_COLUMNS:,} at most"):
+        traced(f"WITH {', '.join(levels)} SELECT * FROM t39")
+
+
+def test_a_query_that_is_read_many_times_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each level would take twice as long as the one below."""
+    traces: list[object] = []
+    trace = _Tracer._trace
+    monkeypatch.setattr(_Tracer, "_trace", lambda tracer, scope: (traces.append(scope), trace(tracer, scope))[1])
+    levels = ["t0 AS (SELECT id FROM flights)"]
+    levels += [f"t{n} AS (SELECT a.id + b.id AS id FROM t{n - 1} a CROSS JOIN t{n - 1} b)" for n in range(1, 8)]
+    assert columns_of(f"WITH {', '.join(levels)} SELECT id FROM t7") == {"id": {"flights.id": "TRANSFORMATION"}}
+    assert len(traces) == len(levels) + 1
+
+
+def test_what_transformers_may_make_is_not_traced() -> None:
+    lineage = of_pipeline(TRANSFORM, "fares.py:round_fares")
+    assert [name for name, uses in lineage.columns.items() if uses is None] == ["flights", "delay"]
+    assert "fares.py:round_fares may make any column but" in lineage.problem
+    assert in_words(lineage.rows)["flights.day"] == "GROUP_BY"
+
+
+def test_of_a_select_that_is_not_traced_the_inputs_are_known_only() -> None:
+    texts = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM.replace("a.name", "name")}
+    lineage = column_lineage(read_pipeline(texts), {})
+    assert lineage.columns == dict.fromkeys(("day", "airline", "flights", "delay"))
+    assert (lineage.rows, "does not know whose" in lineage.problem) == ({}, True)
+
+
+def test_what_is_made_of_what_was_made() -> None:
+    assert Use.AGGREGATION.of(Use.IDENTITY) == Use.TRANSFORMATION.of(Use.AGGREGATION) == Use.AGGREGATION
+    assert Use.JOIN.of(Use.AGGREGATION) == Use.JOIN
+    assert Use.AGGREGATION.of(Use.CONDITIONAL) == Use.CONDITIONAL
+    assert Use.IDENTITY.of(Use.IDENTITY) == Use.IDENTITY
