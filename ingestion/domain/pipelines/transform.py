@@ -91,7 +91,11 @@ def _unordered_problems(tree: exp.Query) -> list[Problem]:
 def _is_ordered(node: exp.Expr) -> bool:
     """`first_value(x) OVER (PARTITION BY ... ORDER BY ...)` goes by that order."""
     window = node.find_ancestor(exp.Window)
-    return isinstance(node, exp.FirstValue | exp.LastValue | exp.First | exp.Last) and window is not None and window.args.get("order") is not None
+    return (
+        isinstance(node, exp.FirstValue | exp.LastValue | exp.First | exp.Last)
+        and window is not None
+        and window.args.get("order") is not None
+    )
 
 
 def _unread_problems(tree: exp.Query, inputs: Collection[str]) -> list[Problem]:

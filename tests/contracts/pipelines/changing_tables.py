@@ -83,11 +83,16 @@ def minus(rows: list[Row], others: list[Row]) -> list[Row]:
 
 
 def make(database: duckdb.DuckDBPyConnection, name: str, like: str, rows: list[Row]) -> None:
-    database.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(f'{column} INT' for column in COLUMNS[like])})")
-    if rows:
-        places = ", ".join("?" for _ in COLUMNS[like])
-        database.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+    columns = ", ".join(f"CAST(NULL AS INT) AS {column}" for column in COLUMNS[like])
+    values = "".join(
+        f" UNION ALL SELECT {', '.join('NULL' if value is None else str(value) for value in row)}" for row in rows
+    )
+    database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {columns} WHERE FALSE{values}")
 
 
 def in_duckdb(sql: str) -> str:
-    return sqlglot.transpile(sql, read="spark", write="duckdb")[0].replace("LEFT SEMI JOIN", "SEMI JOIN").replace("LEFT ANTI JOIN", "ANTI JOIN")
+    return (
+        sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+        .replace("LEFT SEMI JOIN", "SEMI JOIN")
+        .replace("LEFT ANTI JOIN", "ANTI JOIN")
+    )

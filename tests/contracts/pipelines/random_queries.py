@@ -45,6 +45,4 @@ def random_query(chance: random.Random, depth: int) -> str:
         return chance.choice(_TABLES)
     if chance.random() < 0.5:
         return chance.choice(_OF_ONE).format(random_query(chance, depth - 1))
-    return chance.choice(_OF_TWO).format(
-        random_query(chance, depth - 1), random_query(chance, chance.randrange(depth))
-    )
+    return chance.choice(_OF_TWO).format(random_query(chance, depth - 1), random_query(chance, chance.randrange(depth)))

@@ -74,7 +74,9 @@ def _check_key(query: Query, key: str) -> None:
         return
     value = query.value_of(key)
     if has_window(value):
-        raise NotFollowed(f"The key `{key}` is computed by a window: a key is a column of an input, or computed from such columns.")
+        raise NotFollowed(
+            f"The key `{key}` is computed by a window: a key is a column of an input, or computed from such columns."
+        )
     if has_aggregate(value):
         raise NotFollowed(f"The key `{key}` is computed from a group: a key is a column that the query groups by.")
     if query.grouping is not None and not is_computed_from(value, query.grouping):

@@ -39,7 +39,8 @@ class Names:
         alias = parts[0].lower()
         if len(parts) > 1 and (place := self._by_alias(alias)) is not None:
             _, name, *fields = parts
-            self._note_missing(name, place)
+            if not fields:
+                self._note_missing(name, place)
             return _with_fields(column_of(alias, name), fields)
         name, *fields = parts
         places = self.places_with(name)
@@ -52,7 +53,9 @@ class Names:
     def _copy(self, value: exp.Expr) -> exp.Expr:
         self.copied += sum(1 for _ in value.walk())
         if self.copied > MAX_COPIED:
-            raise NotFollowed("Its columns are computed from each other too often: write them in a WITH, one step after another.")
+            raise NotFollowed(
+                "Its columns are computed from each other too often: write them in a WITH, one step after another."
+            )
         is_one_word = isinstance(value, exp.Column | exp.Literal | exp.Paren)
         return value.copy() if is_one_word else exp.Paren(this=value.copy())
 
@@ -73,7 +76,9 @@ class Names:
         columns = [each.source.columns for each in reached]
         known = sorted({name for names in columns for name in names or ()})
         if None not in columns and name.lower() not in (each.lower() for each in known):
-            self.missing.append(MissingColumn(name, "" if place is None else _name_of(place), did_you_mean(name, known)))
+            self.missing.append(
+                MissingColumn(name, "" if place is None else _name_of(place), did_you_mean(name, known))
+            )
 
 
 def has_column(place: Place, name: str) -> bool | None:

@@ -166,9 +166,7 @@ class _Reading:
         where, memberships = self._where()
         drafts += memberships
         _refuse_queries_within(self._expressions(where, drafts))
-        places = tuple(
-            replace(place, on=None if place.on is None else names.qualified(place.on)) for place in drafts
-        )
+        places = tuple(replace(place, on=None if place.on is None else names.qualified(place.on)) for place in drafts)
         outputs, open_places = _outputs(self.tree, names, places)
         made = {output.name: output.value for output in outputs if output.name}
         grouping = self._grouping(names, outputs)
@@ -262,7 +260,8 @@ class _Reading:
             if self.tree.args.get("having") is not None or any(map(has_aggregate, expressions)):
                 raise NotFollowed("It has an aggregate and no GROUP BY: group by the record key.")
             return None
-        if any(group.args.get(kind) for kind in ("grouping_sets", "cube", "rollup", "all", "totals")):
+        is_several = group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
+        if is_several or any(group.args.get(kind) for kind in ("all", "totals")):
             raise NotFollowed(
                 "GROUP BY has ROLLUP, CUBE, GROUPING SETS or ALL: group by columns, and chain a pipeline for each further level."
             )

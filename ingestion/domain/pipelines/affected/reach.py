@@ -61,7 +61,10 @@ def _of_partitions(query: Selection, changed: Path, values: Values) -> exp.Selec
     parts = {f"{OWN}part_{number}": each for number, each in enumerate(query.partitioning)}
     rows = _bracketed(_Rows(query, None, {**values, **parts}).query(), f"{OWN}rows")
     reached = _bracketed(_Rows(query, changed, parts).query().distinct(), f"{OWN}reached")
-    same = [exp.NullSafeEQ(this=column_of(f"{OWN}rows", part), expression=column_of(f"{OWN}reached", part)) for part in parts]
+    same = [
+        exp.NullSafeEQ(this=column_of(f"{OWN}rows", part), expression=column_of(f"{OWN}reached", part))
+        for part in parts
+    ]
     selected = [_named(column_of(f"{OWN}rows", name), name) for name in values]
     return exp.Select(expressions=selected or [_some_value()]).from_(rows).join(reached, on=exp.and_(*same))
 
