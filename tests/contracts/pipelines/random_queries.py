@@ -36,6 +36,7 @@ _OF_TWO = (
     "SELECT x.a, x.b FROM ({0}) x LEFT SEMI JOIN ({1}) y ON x.a = y.a AND y.b > 0",
     "SELECT x.a, x.b FROM ({0}) x LEFT ANTI JOIN ({1}) y ON x.b = y.b",
     "SELECT a, b FROM ({0}) t WHERE a IN (SELECT a FROM ({1}) s) OR b = 1",
+    "SELECT x.a, x.b FROM ({0}) x WHERE NOT EXISTS (SELECT 1 FROM ({1}) y WHERE y.a = x.b AND y.b > 0)",
     "SELECT x.a, count(y.b) AS b FROM ({0}) x LEFT JOIN ({1}) y ON x.a = y.a WHERE y.b IS NULL OR y.b > 0 GROUP BY x.a",
 )
 

@@ -42,6 +42,8 @@ QUERIES = {
     "rows with a partner": (["id"], "SELECT f.id, f.day FROM f LEFT SEMI JOIN c ON f.carrier = c.carrier AND c.country > 1"),
     "rows without a partner": (["id"], "SELECT f.id, f.day FROM f LEFT ANTI JOIN (SELECT tail FROM p GROUP BY tail HAVING count(*) > 1) t ON f.tail = t.tail"),
     "members of others": (["id"], "SELECT id, day FROM f WHERE carrier IN (SELECT carrier FROM c WHERE country > 1) OR tail IN (SELECT p.tail FROM p JOIN f AS g ON g.tail = p.tail WHERE g.delay > 2)"),
+    "those that exist elsewhere": (["id"], "SELECT id, day FROM f WHERE EXISTS (SELECT 1 FROM c JOIN k USING (country) WHERE c.carrier = f.carrier AND currency > day AND currency > 0) AND day > 0"),
+    "those that do not": (["id"], "SELECT id, day FROM f WHERE NOT EXISTS (SELECT tail FROM p WHERE f.tail = p.tail GROUP BY tail HAVING count(*) > 1) OR (delay > 1 AND EXISTS (SELECT * FROM k))"),
     "WITH": (["id"], "WITH late AS (SELECT id, carrier AS c FROM f WHERE delay > 1) SELECT late.id, c.country FROM late JOIN c ON late.c = c.carrier"),
     "WITH twice": (["id", "other"], "WITH late AS (SELECT id, day FROM f WHERE delay > 0) SELECT a.id, b.id AS other FROM late a JOIN late b ON a.day = b.day AND a.id < b.id"),
     "WITH upon WITH": (["id"], "WITH late AS (SELECT * FROM f WHERE delay > 0), by_day AS (SELECT day, count(*) AS n, max(delay) AS most FROM late GROUP BY day) SELECT l.id, d.n, d.most FROM late l JOIN by_day d ON l.day = d.day AND l.delay = d.most"),

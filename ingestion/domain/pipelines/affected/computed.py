@@ -6,28 +6,11 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-_AGGREGATES = frozenset(
-    [
-        "bool_and",
-        "bool_or",
-        "product",
-        "fsum",
-        "kahan_sum",
-        "favg",
-        "mad",
-        "entropy",
-        "quantile_cont",
-        "quantile_disc",
-        "count_star",
-        "approx_quantile",
-        "percentile",
-        "percentile_approx",
-        "approx_count_distinct",
-        "count_if",
-        "max_by",
-        "min_by",
-    ]
-)
+_UNPARSED_AGGREGATES = """
+bool_and bool_or product fsum kahan_sum favg mad entropy quantile_cont quantile_disc count_star approx_quantile
+percentile percentile_approx approx_count_distinct count_if max_by min_by
+"""
+_AGGREGATES = frozenset(_UNPARSED_AGGREGATES.split())
 """Functions that the parser has no class for."""
 _AROUND_AGGREGATES = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 

@@ -37,7 +37,7 @@ class Names:
     def _resolved(self, column: exp.Expr, made: Made) -> exp.Expr:
         parts = [part.name for part in column.parts]  # type: ignore[attr-defined]
         alias = parts[0].lower()
-        if len(parts) > 1 and (place := self._by_alias(alias)) is not None:
+        if len(parts) > 1 and (place := self.by_alias(alias)) is not None:
             _, name, *fields = parts
             if not fields:
                 self._note_missing(name, place)
@@ -46,7 +46,11 @@ class Names:
         places = self.places_with(name)
         if not places and name.lower() in made:
             return _with_fields(self._copy(made[name.lower()]), fields)
-        if not places and not fields:
+        if not places and fields:
+            raise NotFollowed(
+                f"`{'.'.join((name, *fields))}` is of no table that its SELECT reads: a query in brackets sees the columns of the one around it only in the WHERE of EXISTS."
+            )
+        if not places:
             self._note_missing(name)
         return _with_fields(column_of(places[0].alias, name), fields) if len(places) == 1 else column
 
@@ -59,8 +63,8 @@ class Names:
         is_one_word = isinstance(value, exp.Column | exp.Literal | exp.Paren)
         return value.copy() if is_one_word else exp.Paren(this=value.copy())
 
-    def _by_alias(self, alias: str) -> Place | None:
-        return next((place for place in self.places if place.alias == alias), None)
+    def by_alias(self, alias: str) -> Place | None:
+        return next((place for place in self.places if place.alias == alias.lower()), None)
 
     def places_with(self, column: str) -> list[Place]:
         """Those that it may be of, where no table stands before it."""

@@ -40,7 +40,7 @@ def refusal(sql: str, *keys: str) -> str:
         ("SELECT id FROM f UNION ALL SELECT count(*) FROM c GROUP BY carrier", "The key `id` is computed from a group"),
         ("SELECT f.id FROM f JOIN (SELECT country, max(carrier) AS carrier FROM c GROUP BY country) t ON f.carrier = t.carrier", "`t` and `f` are joined by what is computed from a group or a window (f.carrier = t.carrier): make the query that computes it a pipeline of its own"),
         ("SELECT f.id, (SELECT max(country) FROM c) AS m FROM f", "It has a query within an expression, `(SELECT MAX(country) FROM c)`"),
-        ("SELECT f.id FROM f WHERE f.carrier NOT IN (SELECT carrier FROM c)", "as LEFT ANTI JOIN where it stands after NOT IN."),
+        ("SELECT f.id FROM f WHERE f.carrier NOT IN (SELECT carrier FROM c)", "or write NOT EXISTS where it stands after NOT IN."),
         ("SELECT f.id FROM f WHERE f.carrier IN (SELECT carrier + 1 FROM c)", "write the columns out in the SELECT of IN, each with a name"),
         ("SELECT f.id FROM f WHERE f.carrier IN (SELECT max(carrier) AS m FROM c GROUP BY country)", "are joined by what is computed from a group or a window"),
         ("SELECT count(*) AS id FROM f", "It has an aggregate and no GROUP BY"),
@@ -57,7 +57,9 @@ def refusal(sql: str, *keys: str) -> str:
         ("SELECT v.id FROM (VALUES (1)) AS v(id)", "It has `"),
         ("SELECT p.maker AS id FROM f LEFT JOIN p ON f.tail = p.tail", "The key `id` may come from `p`, which is joined by LEFT JOIN and so may have no row"),
         ("SELECT tail AS id FROM f LEFT JOIN p ON f.tail = p.tail", "The key `id` has `tail`, which may be a column of several tables: write its table before it."),
-        ("SELECT f.id FROM f WHERE EXISTS (SELECT 1 FROM c WHERE c.carrier = f.carrier)", "It has EXISTS: write it as LEFT SEMI JOIN or LEFT ANTI JOIN."),
+        ("SELECT f.id FROM f WHERE EXISTS (SELECT carrier FROM c QUALIFY count(*) OVER (PARTITION BY carrier) > 1)", "write one SELECT, without a window, in EXISTS"),
+        ("SELECT f.id FROM f WHERE f.carrier IN (SELECT c.carrier FROM c WHERE c.country = f.delay)", "`f.delay` is of no table that its SELECT reads"),
+        ("SELECT f.id FROM f JOIN (SELECT c.country FROM c WHERE c.carrier = f.carrier) t ON true", "`f.carrier` is of no table that its SELECT reads"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_followed_is_refused_with_what_to_write(sql: str, expected: str) -> None:
