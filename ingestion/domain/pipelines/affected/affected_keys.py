@@ -81,17 +81,17 @@ def _check_key(query: Query, key: str) -> None:
         raise NotFollowed(f"The key `{key}` is computed from a group: a key is a column that the query groups by.")
     if query.grouping is not None and not is_computed_from(value, query.grouping):
         raise NotFollowed(f"The key `{key}` is not grouped by: add `{shown(value)}` to GROUP BY.")
-    if not query.tells(key):
-        raise NotFollowed(_why_untold(query, key, value))
+    if not query.traces(key):
+        raise NotFollowed(_why_untraced(query, key, value))
     _check_not_null(query, key, value)
 
 
-def _why_untold(query: Selection, key: str, value: exp.Expr) -> str:
+def _why_untraced(query: Selection, key: str, value: exp.Expr) -> str:
     for column in value.find_all(exp.Column):
         place = query.by_alias.get(column.table)
         if place is None:
             return f"The key `{key}` has `{shown(column)}`, which may be a column of several tables: write its table before it."
-        if not place.source.tells(column.name):
+        if not place.source.traces(column.name):
             return (
                 f"The key `{key}` comes from `{shown(column)}`, which is computed from a group or a window: "
                 f"make the query of `{place.alias}` a pipeline of its own, and join its table."

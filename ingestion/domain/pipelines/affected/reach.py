@@ -1,6 +1,6 @@
 """Queries for the rows that changes reach: one input is read as its changed rows, in one of the places where a query reads it, and all others as whatever rows they have or had.
 
-What comes out may be too much, never too little. So whatever cannot be told is left out: a condition, a join that only narrows.
+What comes out may be too much, never too little. So what is computed from a group or a window, and cannot be traced to the changed rows, is left out: a condition, a join that only narrows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IS_THERE = "is_there"
 
 
 def reached_rows(query: Query, changed: Path | None, columns: Sequence[str]) -> exp.Query:
-    """The values of `columns`, which can be told, in rows that the changed rows at `changed` reach; None: in all that the query makes or made. Raises NotFollowed."""
+    """The values of `columns`, which are traced, in rows that the changed rows at `changed` reach; None: in all that the query makes or made. Raises NotFollowed."""
     if isinstance(query, Combination):
         return _of_branches(query, changed, columns)
     values = {name: query.value_of(name) for name in columns}
@@ -69,29 +69,29 @@ def _of_partitions(query: Selection, changed: Path, values: Values) -> exp.Selec
     return exp.Select(expressions=selected or [_some_value()]).from_(rows).join(reached, on=exp.and_(*same))
 
 
-def told_columns(source: Source, changed: Path | None, needed: Collection[str]) -> Callable[[str], bool]:
-    """Whether rows that a change reaches can be told by a column, where they are told by `needed` in any case. Of rows with windows the partition is known at once,
+def traced_columns(source: Source, changed: Path | None, needed: Collection[str]) -> Callable[[str], bool]:
+    """Whether a column has a value in the rows that a change reaches, where `needed` have one in any case. Of rows with windows the partition is known at once,
     all else only by reading all of them: that is done where `needed` cannot do without."""
     if changed is None or isinstance(source, InputTable):
-        return source.tells
+        return source.traces
     if isinstance(source, Combination):
-        of_branch = told_columns(source.branches[changed[0]], changed[1:], needed)
-        return lambda column: source.tells(column) and of_branch(column)
+        of_branch = traced_columns(source.branches[changed[0]], changed[1:], needed)
+        return lambda column: source.traces(column) and of_branch(column)
     if source.windows:
-        return source.is_of_partition if all(map(source.is_of_partition, needed)) else source.tells
-    return _told_by_place(source, changed, needed)
+        return source.is_of_partition if all(map(source.is_of_partition, needed)) else source.traces
+    return _traced_by_place(source, changed, needed)
 
 
-def _told_by_place(query: Selection, changed: Path, needed: Collection[str]) -> Callable[[str], bool]:
+def _traced_by_place(query: Selection, changed: Path, needed: Collection[str]) -> Callable[[str], bool]:
     place = query.places[changed[0]]
-    values = [query.value_of(column) for column in needed if query.tells(column)]
-    of_place = told_columns(place.source, changed[1:], needed_columns(query, place, values))
+    values = [query.value_of(column) for column in needed if query.traces(column)]
+    of_place = traced_columns(place.source, changed[1:], needed_columns(query, place, values))
 
     @cache
-    def tells(column: str) -> bool:
-        return query.tells(column) and all(map(of_place, columns_of(place.alias, [query.value_of(column)])))
+    def traces(column: str) -> bool:
+        return query.traces(column) and all(map(of_place, columns_of(place.alias, [query.value_of(column)])))
 
-    return tells
+    return traces
 
 
 def needed_columns(query: Selection, place: Place, values: Collection[exp.Expr]) -> set[str]:
@@ -99,7 +99,7 @@ def needed_columns(query: Selection, place: Place, values: Collection[exp.Expr])
     needed = columns_of(place.alias, values)
     if any(query.aliases_in(value) - {place.alias} for value in values):
         links = [each for _, each in query.conditions if len(query.aliases_in(each)) > 1]
-        needed |= columns_of(place.alias, [each for each in links if query.is_told(each)])
+        needed |= columns_of(place.alias, [each for each in links if query.is_traced(each)])
     return needed
 
 
@@ -140,27 +140,27 @@ class _Rows:
         return self.changed[1:] if self.changed is not None and place is self._changed_place else None
 
     @cached_property
-    def _told(self) -> Mapping[str, Callable[[str], bool]]:
+    def _traced(self) -> Mapping[str, Callable[[str], bool]]:
         """By alias of the place."""
-        told = {}
+        traced = {}
         for place in self.selection.places:
             needed = needed_columns(self.selection, place, [*self.values.values()])
-            told[place.alias] = told_columns(place.source, self._path_of(place), needed)
-        return told
+            traced[place.alias] = traced_columns(place.source, self._path_of(place), needed)
+        return traced
 
     @cached_property
     def _conditions(self) -> list[_Condition]:
-        """All that can be told."""
+        """All that can be traced."""
         return [
             _Condition(place, each, frozenset(self.selection.aliases_in(each)))
             for place, each in self.selection.conditions
-            if self._is_told(each)
+            if self._is_traced(each)
         ]
 
-    def _is_told(self, expression: exp.Expr) -> bool:
+    def _is_traced(self, expression: exp.Expr) -> bool:
         aliases = self.selection.aliases_in(expression)
-        return self.selection.is_told(expression) and all(
-            all(map(self._told[alias], columns_of(alias, [expression]))) for alias in aliases
+        return self.selection.is_traced(expression) and all(
+            all(map(self._traced[alias], columns_of(alias, [expression]))) for alias in aliases
         )
 
     @cached_property
@@ -199,12 +199,12 @@ class _Rows:
             return
         start = self._changed_place.alias if self._changed_place else min(self._wanted)
         written = [frozenset(self.selection.aliases_in(each)) for _, each in self.selection.conditions]
-        told = [each.aliases for each in self._conditions if each.aliases <= self._aliases]
-        lost = (_linked(start, written) - _linked(start, told)) & self._wanted
+        traced = [each.aliases for each in self._conditions if each.aliases <= self._aliases]
+        lost = (_linked(start, written) - _linked(start, traced)) & self._wanted
         if lost:
-            untold = [each for _, each in self.selection.conditions if not self._is_told(each)]
+            untraced = [each for _, each in self.selection.conditions if not self._is_traced(each)]
             raise NotFollowed(
-                f"`{start}` and `{min(lost)}` are joined by what is computed from a group or a window ({', '.join(map(shown, untold))}): "
+                f"`{start}` and `{min(lost)}` are joined by what is computed from a group or a window ({', '.join(map(shown, untraced))}): "
                 "make the query that computes it a pipeline of its own, and join its table."
             )
 

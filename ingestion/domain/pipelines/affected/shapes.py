@@ -1,7 +1,7 @@
 """A SELECT taken apart as far as it takes to follow changes: what it reads, by what it joins that, and what it makes of it.
 
-Tables and queries stand side by side after FROM and JOIN. Which columns can be *told*: their values are a matter of single combinations of the rows below, so the rows that a change
-reaches can be told by them. What is computed from a group or a window cannot be.
+Tables and queries stand side by side after FROM and JOIN. A column is *traced* where its value is computed from one row of each of them, so that the rows which a change reaches are known by it.
+What is computed from a group or a window is not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class InputTable:
     def inputs(self) -> set[str]:
         return {self.name}
 
-    def tells(self, _column: str) -> bool:
+    def traces(self, _column: str) -> bool:
         return True
 
 
@@ -90,7 +90,7 @@ class Selection:
     windows: tuple[tuple[exp.Expr, ...], ...] = ()
     is_distinct: bool = False
     missing: tuple[MissingColumn, ...] = ()
-    _told: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
+    _traced: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
 
     def checked(self) -> Selection:
         """Raises NotFollowed where its windows do not keep rows apart."""
@@ -139,29 +139,29 @@ class Selection:
         hint = did_you_mean(column, [output.name for output in self.outputs])
         raise NotFollowed(f"The SELECT has no column `{column}` of its own: write it out, with its table.{hint}")
 
-    def tells(self, column: str) -> bool:
-        if column not in self._told:
-            self._told[column] = self._tells(column)
-        return self._told[column]
+    def traces(self, column: str) -> bool:
+        if column not in self._traced:
+            self._traced[column] = self._traces(column)
+        return self._traced[column]
 
-    def _tells(self, column: str) -> bool:
+    def _traces(self, column: str) -> bool:
         if column not in self._values and len(self.open_places) != 1:
             return False
         value = self.value_of(column)
         is_of_row = not has_aggregate(value) and not has_window(value)
         is_of_group = self.grouping is None or is_computed_from(value, self.grouping)
-        return is_of_row and is_of_group and self.is_told(value)
+        return is_of_row and is_of_group and self.is_traced(value)
 
-    def is_told(self, expression: exp.Expr) -> bool:
-        """Of rows before they are grouped: all columns that it uses can be told."""
-        return all(self._is_told(column) for column in expression.find_all(exp.Column))
+    def is_traced(self, expression: exp.Expr) -> bool:
+        """Of rows before they are grouped: all columns that it uses are traced."""
+        return all(self._is_traced(column) for column in expression.find_all(exp.Column))
 
-    def _is_told(self, column: exp.Column) -> bool:
+    def _is_traced(self, column: exp.Column) -> bool:
         place = self.by_alias.get(column.table)
-        return self._is_told_by_any if place is None else place.source.tells(column.name)
+        return self._is_traced_by_any if place is None else place.source.traces(column.name)
 
     @cached_property
-    def _is_told_by_any(self) -> bool:
+    def _is_traced_by_any(self) -> bool:
         """Of a column that may be of several places, which is left to the engine. Where nothing is known of the inputs, it is assumed to be right."""
         is_certain = all(isinstance(place.source, InputTable) for place in self.places)
         is_unknown = all(place.source.columns is None for place in self.places)
@@ -169,14 +169,16 @@ class Selection:
 
     @cached_property
     def partitioning(self) -> tuple[exp.Expr, ...]:
-        """What all of its windows partition by, as far as it can be told: rows that differ in it have nothing to do with each other."""
+        """What all of its windows partition by, as far as that is traced: rows that differ in it have nothing to do with each other."""
         first, *others = self.windows
         shared = [each for each in first if all(each in other for other in others)]
-        return tuple(each for each in shared if not has_aggregate(each) and not has_window(each) and self.is_told(each))
+        return tuple(
+            each for each in shared if not has_aggregate(each) and not has_window(each) and self.is_traced(each)
+        )
 
     def is_of_partition(self, column: str) -> bool:
         """All rows of a partition of its windows have the same value in it."""
-        return self.tells(column) and is_computed_from(self.value_of(column), self.partitioning)
+        return self.traces(column) and is_computed_from(self.value_of(column), self.partitioning)
 
     def aliases_in(self, expression: exp.Expr) -> set[str]:
         """The places whose columns it uses; of a column that may be of several, all of them."""
@@ -220,8 +222,8 @@ class Combination:
     def value_of(self, column: str) -> exp.Expr:
         return self.branches[0].value_of(column)
 
-    def tells(self, column: str) -> bool:
-        return all(branch.tells(column) for branch in self.branches)
+    def traces(self, column: str) -> bool:
+        return all(branch.traces(column) for branch in self.branches)
 
 
 Query = Selection | Combination
