@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ingestion.domain.pipelines.affected_keys import affected_keys, affected_partitions, partition_source
-from ingestion.domain.pipelines.query_shape import QueryShape
+from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
+from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
