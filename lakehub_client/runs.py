@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any
 
 from lakehub_client.client import Client, LakehubError
@@ -67,7 +68,7 @@ def ask_for_backfill(
     chunk_size: int | None = None,
     data_center: str = "",
 ) -> RequestedRun | None:
-    """Of a modelled table. One of the same partitions of which no chunk has begun yet is that as well: its answer may have been lost.
+    """Of a modelled table. One that certainly has the same partitions, and of which no chunk has begun yet, is that as well: its answer may have been lost.
 
     None: another one is open: ask again. Raises LakehubError.
     """
@@ -92,11 +93,19 @@ def ask_for_backfill(
 
 
 def _has_these(backfill: Mapping[str, Any], first: str, last: str, partitions: Sequence[str]) -> bool:
-    """As far as it says which it has: the first, the last, and how many."""
-    if not partitions:
-        return bool((backfill["first"], backfill["last"]) == (first, last))
-    ends, count = {backfill["first"], backfill["last"]}, backfill["partitions"]["waiting"]
-    return ends <= set(partitions) and bool(count == len(set(partitions)))
+    """For certain: it says the first, the last and how many. Of three that were named the middle one may be another one, and a range may have been named in part."""
+    ends, count = (backfill["first"], backfill["last"]), backfill["partitions"]["waiting"]
+    if partitions:
+        return set(ends) == set(partitions) and bool(count == len(set(partitions)))
+    return ends == (first, last) and bool(count == _days(first, last))
+
+
+def _days(first: str, last: str) -> int | None:
+    """In the range, both included. None: they are no days, so it is not known how many partitions it has."""
+    try:
+        return (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+    except ValueError:
+        return None
 
 
 def look_at(client: Client, requested: RequestedRun) -> Outcome:

@@ -6,6 +6,7 @@ A job's report is a hint; this is the truth. A commit that was made just before 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -62,6 +63,8 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     stored_commits = Commit.objects.filter(copy=copy, instant__gte=min(file.instant for file in files))
     known_instants = set(stored_commits.values_list("instant", flat=True))
     lake_commits = timeline.read(file for file in files if file.instant not in known_instants)
+    if not copy.dataset.ingested:
+        lake_commits = [_by_others(commit) for commit in lake_commits]
     schemas = [commit.run.get("schema", {}) for commit in lake_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
     recorded_commits = [record_commit(copy, commit, now=now) for commit in lake_commits]
@@ -70,6 +73,13 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     if are_columns_changed:
         _refresh_columns(copy.dataset, now=now)
     return [commit for commit in recorded_commits if commit is not None]
+
+
+def _by_others(commit: LakeCommit) -> LakeCommit:
+    """Of a table that Lakehub only monitors: what a Lakehub of others has left in it is about its own source and jobs, and no fact of this one."""
+    return replace(
+        commit, run={}, checkpoint_json="", is_part_of_load=False, has_digest_of_source=False, schema_version=None
+    )
 
 
 def _changes_columns(schema: dict[str, Any], dataset: Dataset) -> bool:
@@ -222,9 +232,9 @@ def _judge_cursors(copy: DatasetCopy, run: dict[str, Any], at: dict[str, str], n
 
 
 def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, read_everything: bool, now: datetime) -> None:
-    """A batch of ours says which values were no partition. Only one that read the whole source knows that there are no others."""
+    """A batch of ours says which values were no partition. Only one that read the whole source knows that there are no others. Where others put their rows is for them to say."""
     grain, zone = copy.layout.partition_grain, copy.layout.zone
-    if grain is Grain.NONE:
+    if grain is Grain.NONE or not copy.dataset.ingested:
         return
     misplaced, totals = lake_commit.run.get("misplaced"), lake_commit.run.get("misplaced_totals")
     ahead = _rows_ahead(copy, after=partition_at(now, grain, zone).end)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from ingestion.domain.pipelines.definition import PipelineDefinition
-from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, read_pipeline_file
+from ingestion.domain.pipelines.pipeline_file import MAX_INPUTS, PIPELINE_FILE, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE
@@ -23,7 +23,7 @@ from ingestion.spark.tables.timeline import DamagedTable, NotATable
 from lakehub.accounts.models import Team
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import DataCenter, Dataset, FeedKind, LineageEdge
-from lakehub.kernel.suggest import did_you_mean
+from lakehub.kernel.suggest import HintBudget, did_you_mean
 
 _MAX_NAMES = 1000
 
@@ -93,11 +93,15 @@ def input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:
     found_by_name = {dataset.name: dataset for dataset in live.filter(name__in=names.values())}
     missing = sorted({*names.values()} - found_by_name.keys())
     if missing:
-        known = [*live.values_list("name", flat=True)[:_MAX_NAMES]]
+        known, hints = [*live.values_list("name", flat=True)[:_MAX_NAMES]], HintBudget()
         raise BadPipeline(
             [
-                Problem(PIPELINE_FILE, 0, f"The lake has no dataset `{name}`.{did_you_mean(name, known)}")
-                for name in missing
+                Problem(
+                    PIPELINE_FILE,
+                    0,
+                    f"The lake has no dataset `{name}`.{did_you_mean(name, known) if hints.take() else ''}",
+                )
+                for name in missing[: MAX_INPUTS + 1]
             ]
         )
     return {name: found_by_name[dataset] for name, dataset in names.items()}

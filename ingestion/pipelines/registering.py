@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from ingestion.domain.pipelines.plan import makes_other_rows
 from ingestion.models import Pipeline
@@ -67,24 +67,39 @@ def register_pipeline(
     may(checked.team)
     if checked.target is not None:
         may(checked.target.team)
-    with transaction.atomic():
-        known = Pipeline.objects.select_for_update().filter(dataset=checked.target).first() if checked.target else None
-        if basis and basis != basis_of(known, checked.transformer_digests):
-            raise _changed_meanwhile(checked, known)
-        dataset = _save_dataset(checked, now)
-        on_commit = checked.pipeline.on_commit
-        digests = _digests(checked, known)
-        facts = {
-            "files": dict(texts),
-            "on_commit": on_commit,
-            "transformer_digests": digests,
-            "changed_by": actor,
-            "changed_at": now,
-        }
-        Pipeline.objects.update_or_create(dataset=dataset, defaults=facts)
-        audit_log.record(actor, "pipeline", f"dataset:{dataset.name}", now=now, is_new=known is None)
-        wake_on_metadata_change()
+    try:
+        with transaction.atomic():
+            known = _known(checked)
+            if basis and basis != basis_of(known, checked.transformer_digests):
+                raise _changed_meanwhile(checked, known)
+            dataset = _save(checked, known, texts, actor=actor, now=now)
+    except IntegrityError:
+        if checked.target is None and Dataset.objects.filter(name=checked.pipeline.name).exists():
+            raise _changed_meanwhile(
+                checked, Pipeline.objects.filter(dataset__name=checked.pipeline.name).first()
+            ) from None
+        raise
     return Registered(dataset, known is None, known is not None and makes_other_rows(changes_of(known, checked)))
+
+
+def _known(checked: Checked) -> Pipeline | None:
+    """As it is registered; nobody else changes it before the transaction ends."""
+    return Pipeline.objects.select_for_update().filter(dataset=checked.target).first() if checked.target else None
+
+
+def _save(checked: Checked, known: Pipeline | None, texts: Mapping[str, str], *, actor: str, now: datetime) -> Dataset:
+    dataset = _save_dataset(checked, now)
+    facts = {
+        "files": dict(texts),
+        "on_commit": checked.pipeline.on_commit,
+        "transformer_digests": _digests(checked, known),
+        "changed_by": actor,
+        "changed_at": now,
+    }
+    Pipeline.objects.update_or_create(dataset=dataset, defaults=facts)
+    audit_log.record(actor, "pipeline", f"dataset:{dataset.name}", now=now, is_new=known is None)
+    wake_on_metadata_change()
+    return dataset
 
 
 def _changed_meanwhile(checked: Checked, known: Pipeline | None) -> Conflict:

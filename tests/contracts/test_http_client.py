@@ -228,3 +228,9 @@ def _drip(tls: ssl.SSLContext | None = None) -> Iterator[int]:
         yield server.getsockname()[1]
         over.set()
         thread.join()
+
+
+def test_a_name_that_no_host_can_have_is_an_address_that_is_not_reached() -> None:
+    url = http_client.checked_url(f"https://{'a' * 64}.example.com/", "webhook")
+    with pytest.raises(DeliveryError, match=r"was not reached: "):
+        http_client.post(url, b"", {}, now=NOW)

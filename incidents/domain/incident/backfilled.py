@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -20,10 +22,13 @@ class Affected:
     began_at: datetime
     ended_at: datetime | None
 
+    def fails_during(self, made: MadeAnew) -> bool:
+        return self.began_at <= made.ended_at and (self.ended_at is None or self.ended_at >= made.began_at)
+
 
 @dataclass(frozen=True)
 class MadeAnew:
-    """What one run has committed. `partitions`: by name with the data of each; a whole table has one without a name. `chunk`: of a backfill in chunks, from 1 on; else 0.
+    """What one run has committed. `partitions`: by name with the data of each, of which none overlap; a whole table has one without a name. `chunk`: of a backfill in chunks, from 1 on; else 0.
     `rows`: new, changed and deleted."""
 
     partitions: tuple[tuple[str, Interval], ...]
@@ -34,19 +39,23 @@ class MadeAnew:
     chunk: int = 0
 
 
-def made_anew_of(made: Iterable[MadeAnew], affected: Collection[Affected]) -> list[MadeAnew]:
-    """The part of what was made anew that failed then, in order."""
-    return [part for each in made if (part := _part(each, affected)).partitions]
-
-
-def _part(made: MadeAnew, affected: Collection[Affected]) -> MadeAnew:
-    failing = [
-        each.data
-        for each in affected
-        if each.began_at <= made.ended_at and (each.ended_at is None or each.ended_at >= made.began_at)
+def made_anew_of(made: Sequence[MadeAnew], affected: Iterable[Affected]) -> list[MadeAnew]:
+    """The part of what was made anew that failed then, in order. Looked up by time: both may be tens of thousands."""
+    places = sorted(
+        (data.start, data.end, number, place)
+        for number, part in enumerate(made)
+        for place, (_, data) in enumerate(part.partitions)
+    )
+    starts, ends = [each[0] for each in places], [each[1] for each in places]
+    kept = defaultdict[int, set[int]](set)
+    for each in affected:
+        for _, _, number, place in places[bisect_right(ends, each.data.start) : bisect_left(starts, each.data.end)]:
+            if each.fails_during(made[number]):
+                kept[number].add(place)
+    return [
+        replace(made[number], partitions=tuple(made[number].partitions[place] for place in sorted(kept[number])))
+        for number in sorted(kept)
     ]
-    kept = tuple(each for each in made.partitions if any(each[1].overlaps(data) for data in failing))
-    return replace(made, partitions=kept)
 
 
 def backfilled_text(made: Sequence[MadeAnew], what: str, asked_by: str, *, chunks: int = 0, ending: str = "") -> str:

@@ -16,7 +16,7 @@ from ingestion.domain.pipelines.view_names import OWN
 from ingestion.domain.pipelines.yaml_nodes import Fields, Items, Text, Value, parse_yaml
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.partitions.zones import UnknownZone, zone_named
-from lakehub.kernel.suggest import did_you_mean
+from lakehub.kernel.suggest import HintBudget, did_you_mean
 
 PIPELINE_FILE = "pipeline.yaml"
 FIELDS = (
@@ -42,6 +42,7 @@ _LEAST_EVERY, _MOST_EVERY = timedelta(seconds=30), timedelta(days=366)
 MAX_INPUTS = 20
 MAX_AUDITS = 50
 _MAX_AUDIT_NAME = 60
+_MAX_SHOWN_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,12 @@ def read_pipeline_file(text: str, problems: list[Problem]) -> PipelineFile:
 class _Reader:
     def __init__(self, parsed: Fields, problems: list[Problem]) -> None:
         self._problems = problems
-        self._values, self._lines = dict[str, Value](), dict[str, int]()
+        self._values, self._lines, hints = dict[str, Value](), dict[str, int](), HintBudget()
         for written, value in parsed.fields.items():
             name = HUDI_NAMES.get(written, written)
             if name not in FIELDS:
-                self._refuse(parsed.lines[written], f"There is no field `{written}`.{did_you_mean(written, FIELDS)}")
+                hint = did_you_mean(written, FIELDS) if hints.take() else ""
+                self._refuse(parsed.lines[written], f"There is no field `{written[:_MAX_SHOWN_NAME]}`.{hint}")
             elif name in self._values:
                 self._refuse(parsed.lines[written], f"`{written}` says `{name}` once more.")
             else:

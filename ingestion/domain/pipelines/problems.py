@@ -17,9 +17,20 @@ class Problem:
         return f"{self.file}:{self.line}: {self.text}" if self.line else f"{self.file}: {self.text}"
 
 
+MAX_PROBLEMS = 100
+"""That are told; of more their number."""
+
+
 class BadPipeline(ValueError):
     """Files that make no pipeline."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        self.problems = tuple(sorted(problems))
+        self.problems = (*sorted(problems)[:MAX_PROBLEMS], *_rest(problems))
         super().__init__("\n".join(map(str, self.problems)))
+
+
+def _rest(problems: list[Problem]) -> list[Problem]:
+    more = len(problems) - MAX_PROBLEMS
+    return (
+        [Problem(max(problems).file, 0, f"{more:,} more problems are not shown: mend these first.")] if more > 0 else []
+    )

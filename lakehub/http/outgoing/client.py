@@ -84,7 +84,7 @@ def post(
             if time.monotonic() - began >= TIMEOUT:  # hung up on: what there is may be half of it
                 raise TimeoutError(f"it took longer than {TIMEOUT} s")
             return PostResponse(answer.status, text, parse_retry_after(answer.headers.get("Retry-After", ""), now=now))
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, UnicodeError) as error:  # UnicodeError: no name of a host
         raise DeliveryError(f"{host} was not reached: {error or type(error).__name__}") from error
 
 

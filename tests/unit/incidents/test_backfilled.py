@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from incidents.domain.incident.backfilled import Affected, MadeAnew, backfilled_text, made_anew_of
 from lakehub.kernel.interval import EVERYTHING, Interval
 
@@ -39,6 +41,20 @@ def test_what_failed_later_or_had_passed_before_was_not_mended() -> None:
     assert made_anew_of([made(1)], [failing(day(1), began_at=NOW + HOUR)]) == []
     assert made_anew_of([made(1)], [failing(day(1), ended_at=NOW - 2 * HOUR)]) == []
     assert names(made_anew_of([made(1)], [failing(day(1), ended_at=NOW + HOUR)])) == ["2013-01-01"]
+
+
+def test_partitions_are_compared_with_what_failed_in_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each minute, for as many chunks as a backfill may have and as many partitions as may fail."""
+    compared, fails_during = list[Affected](), Affected.fails_during
+
+    def compare(each: Affected, part: MadeAnew) -> bool:
+        compared.append(each)
+        return fails_during(each, part)
+
+    monkeypatch.setattr(Affected, "fails_during", compare)
+    chunks = [made(number, chunk=number) for number in range(1, 301)]
+    assert len(made_anew_of(chunks, [failing(day(number)) for number in range(201, 501)])) == 100
+    assert len(compared) == 100
 
 
 def test_it_says_what_was_made_anew_by_what_and_who_asked() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from frontend.screens.pipeline.plan_rows import excerpts, size_text
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
 from ingestion.lake.table_sizes import TableSize
 from ingestion.models import JobKind, JobRun, JobState, Pipeline
+from ingestion.pipelines import registering
+from ingestion.pipelines.checking import Checked
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.runs.job_runs import MAX_WAITING_REQUESTS
 from lakehub.accounts.models import AuditEntry, Role
@@ -190,6 +193,25 @@ def test_a_copy_whose_queue_is_full_leaves_the_files_as_they_were(table: Dataset
     assert answer.status_code == 409
     assert typed(answer)["transform.sql"] == CHANGED
     assert Pipeline.objects.get(dataset=table.dataset).files == TEXTS
+
+
+def test_of_two_people_who_register_one_name_at_once_the_second_keeps_the_texts(
+    inputs: None, page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = check(page, NEW)
+    check_names = registering.check_pipeline
+
+    def check_then_lose(texts: Mapping[str, str]) -> Checked:
+        names = check_names(texts)
+        monkeypatch.setattr(registering, "check_pipeline", check_names)
+        register_pipeline(TEXTS, actor="omar", now=NOW)
+        return names
+
+    monkeypatch.setattr(registering, "check_pipeline", check_then_lose)
+    answer = apply(page, checked, f"{NEW}/register")
+    assert answer.status_code == 409
+    assert "omar changed it last" in text_of(answer)
+    assert typed(answer) == TEXTS
 
 
 def test_files_are_uploaded_by_their_names(table: DatasetCopy, page: Client) -> None:

@@ -150,6 +150,20 @@ def test_the_same_backfill_is_not_begun_twice_where_its_answer_was_lost(client: 
     assert ask_for_backfill(client, TABLE, **MARCH) is None
 
 
+@pytest.mark.parametrize(
+    ("open_now", "asked"),
+    [
+        ({"partitions": ["2013-03-01", "2013-03-02", "2013-03-09"]}, {"partitions": ["2013-03-01", "2013-03-05", "2013-03-09"]}),
+        ({"partitions": ["2013-03-01", "2013-03-25"]}, MARCH),
+    ],
+)  # fmt: skip
+def test_a_backfill_of_other_partitions_between_the_same_ends_is_none_of_these(
+    client: Client, copy: DatasetCopy, open_now: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    assert ask_for_backfill(client, TABLE, **open_now) is not None
+    assert ask_for_backfill(client, TABLE, **asked) is None
+
+
 def test_what_makes_no_sense_says_what(client: Client, copy: DatasetCopy) -> None:
     for ask, status, text in (
         (lambda: ask_for_run(client, "fligths-by-day"), 404, "Did you mean `flights-by-day`"),

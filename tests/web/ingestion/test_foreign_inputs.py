@@ -9,7 +9,7 @@ import pytest
 from ingestion import tasks
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.lake import readers
-from ingestion.models import Commit, JobKind, Pipeline
+from ingestion.models import Commit, Finding, JobKind, Pipeline, TouchedPartition
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule
@@ -77,6 +77,26 @@ def test_what_others_commit_waits_to_be_read_and_begins_a_run(airlines: DatasetC
 def test_commits_of_tables_that_no_pipeline_reads_are_not_recorded(airlines: DatasetCopy) -> None:
     tasks.record_lake_commits()
     assert not Commit.objects.filter(copy=airlines).exists()
+
+
+def test_what_another_lakehub_has_left_in_its_commits_is_no_fact_of_this_one(airlines: DatasetCopy) -> None:
+    """Its findings would stay open here, and what this one cannot read would keep all its commits from being recorded."""
+    register_pipeline(TEXTS, actor="ana", now=NOW)
+    run = lake.told_by("x", read=9, applied=3, kind="bootstrap", schema={"conflicts": [["name", "int", "string"]]})
+    lake.commit(airlines, "20261117100100000", {"": (1, 0, 0)}, run=run)
+    lake.commit(airlines, "20261117100200000", {"": (1, 0, 0)}, run={**run, "counts": {"of_another_version": 1}})
+    tasks.record_lake_commits()
+    assert Commit.objects.filter(copy=airlines, read=None).count() == 3
+    assert not Finding.objects.exists()
+
+
+def test_partitions_of_the_future_are_for_their_writer_to_have(airlines: DatasetCopy) -> None:
+    register_pipeline(TEXTS, actor="ana", now=NOW)
+    Dataset.objects.filter(name="airlines").update(partition_column="day", grain="day")
+    lake.commit(airlines := DatasetCopy.objects.get(pk=airlines.pk), "20261117100100000", {"2031-01-01": (1, 0, 0)})
+    tasks.record_lake_commits()
+    assert TouchedPartition.objects.filter(copy=airlines, start__year=2031).exists()
+    assert not Finding.objects.exists()
 
 
 @pytest.mark.parametrize(

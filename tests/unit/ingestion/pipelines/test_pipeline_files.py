@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
+import yaml
 
+from ingestion.domain.pipelines import pipeline_file
 from ingestion.domain.pipelines.definition import PipelineInput
-from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.domain.pipelines.problems import MAX_PROBLEMS, BadPipeline
 from ingestion.domain.pipelines.reading import read_pipeline
+from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
 
 TABLE = """CREATE TABLE flights_by_day (
   day STRING,
@@ -136,6 +140,28 @@ def test_no_text_is_more_than_refused(text: str) -> None:
     assert problems(pipeline=text)
     assert problems(table=text)
     assert problems(transform=text)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 25_000, "x: " + "[" * 9 + "]" * 9])
+def test_what_is_nested_too_deep_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """The time that YAML takes grows with the square of its depth: some of these would take hours."""
+    read = list[object]()
+    monkeypatch.setattr(yaml, "compose", read.append)
+    assert "pipeline.yaml:1: It is nested more than 8 deep." in problems(pipeline=text)
+    assert not read
+
+
+def test_of_very_many_problems_the_first_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = set[str]()
+
+    def search(word: str, names: Iterable[str]) -> str:
+        searched.add(word)
+        return did_you_mean(word, names)
+
+    monkeypatch.setattr(pipeline_file, "did_you_mean", search)
+    refused = problems(pipeline=PIPELINE + "".join(f"recordkey{number}: x\n" for number in range(500)))
+    assert (len(refused), len(searched)) == (MAX_PROBLEMS + 1, MAX_HINTS)
+    assert refused[-1] == "pipeline.yaml: 400 more problems are not shown: mend these first."
 
 
 def test_audits_are_read_by_name_with_their_lines() -> None:
