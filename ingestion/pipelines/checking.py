@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from ingestion.spark.tables.timeline import DamagedTable, NotATable
 from lakehub.accounts.models import Team
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import DataCenter, Dataset, FeedKind, LineageEdge
+from lakehub.catalog.storages import local_path
 from lakehub.kernel.suggest import HintBudget, did_you_mean
 
 _MAX_NAMES = 1000
@@ -172,17 +174,22 @@ def _circle_problems(target: Dataset | None, inputs: Mapping[str, Dataset]) -> l
 
 def _table_problems(inputs: Mapping[str, Dataset], target: Dataset | None) -> Iterator[Problem]:
     """Of tables that others write: what they are is known before the first run."""
-    own = set() if target is None else {copy.uri for copy in target.copies.all()}
+    own = set() if target is None else {_place(copy.uri) for copy in target.copies.all()}
     monitored = {name: dataset for name, dataset in inputs.items() if not dataset.ingested}
     for name, dataset in monitored.items():
         for copy in lake_copies().filter(dataset=dataset):
             try:
                 uri = table_uri(copy)
-                problem = "is the table that the pipeline itself makes" if uri in own else problem_of_input(uri)
+                problem = "is the table that the pipeline itself makes" if _place(uri) in own else problem_of_input(uri)
             except (MetadataUnavailable, NotATable, DamagedTable, OSError) as unread:
                 problem = f"cannot be read: {unread}"
             if problem:
                 yield Problem(PIPELINE_FILE, 0, f"The input `{name}` in {copy.data_center} {problem}.")
+
+
+def _place(uri: str) -> str:
+    """The same for all links to one folder."""
+    return os.path.realpath(local_path(uri)) if uri.startswith("file:") else uri.rstrip("/")
 
 
 def _shared_centers(datasets: Collection[Dataset]) -> set[int]:

@@ -36,7 +36,7 @@ def _read(path: Path, problems: list[Problem]) -> str:
     if len(content) > MAX_LENGTH:
         problems.append(Problem(path.name, 0, f"It has more than {MAX_LENGTH:,} bytes."))
     try:
-        return content.decode()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         problems.append(Problem(path.name, 0, "It is no text in UTF-8."))
         return ""

@@ -168,7 +168,7 @@ def _uploaded(files: Iterable[UploadedFile[Any]], problems: list[Problem]) -> di
             problems.append(Problem(name, 0, f"It has more than {MAX_LENGTH:,} characters."))
         else:
             try:
-                texts[name] = file.read().decode().replace("\r\n", "\n")
+                texts[name] = file.read().decode("utf-8-sig").replace("\r\n", "\n")
             except UnicodeDecodeError:
                 problems.append(Problem(name, 0, "It is no text in UTF-8."))
     return texts

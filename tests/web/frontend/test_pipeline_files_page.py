@@ -219,6 +219,10 @@ def test_files_are_uploaded_by_their_names(table: DatasetCopy, page: Client) -> 
     answer = check(page, uploads=uploads)
     assert typed(answer)["transform.sql"] == CHANGED
     assert "All rows are made anew in dc1." in text_of(answer)
+    with_mark = [
+        SimpleUploadedFile("transform.sql", b"\xef\xbb\xbf" + CHANGED.encode())
+    ]  # as editors of Windows write it
+    assert typed(check(page, uploads=with_mark))["transform.sql"] == CHANGED
     wrong = [
         SimpleUploadedFile("<b>.py", b"x"),
         SimpleUploadedFile("table.sql", b"\xff"),

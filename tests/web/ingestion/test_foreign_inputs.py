@@ -125,8 +125,10 @@ def test_a_table_that_is_gone_and_one_that_is_no_table_of_a_lake_are_refused(air
     assert "The lake has no dataset `airlines`." in problems()[0]
 
 
-def test_the_table_of_the_pipeline_itself_is_no_input(airlines: DatasetCopy, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["airlines_v2", "link", ".//airlines_v2"])
+def test_the_table_of_the_pipeline_itself_is_no_input(airlines: DatasetCopy, tmp_path: Path, folder: str) -> None:
     """By whatever name it is monitored."""
+    (tmp_path / "link").symlink_to(tmp_path / "airlines_v2")
     made = given.copy_of(register_pipeline(TEXTS, actor="ana", now=NOW).dataset)
-    DatasetCopy.objects.filter(pk=made.pk).update(uri=f"{tmp_path.as_uri()}/airlines_v2")
+    DatasetCopy.objects.filter(pk=made.pk).update(uri=f"{tmp_path.as_uri()}/{folder}")
     assert problems() == ["pipeline.yaml: The input `airlines` in dc1 is the table that the pipeline itself makes."]
