@@ -64,7 +64,7 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     known_instants = set(stored_commits.values_list("instant", flat=True))
     lake_commits = timeline.read(file for file in files if file.instant not in known_instants)
     if not copy.dataset.ingested:
-        lake_commits = [_by_others(commit) for commit in lake_commits]
+        lake_commits = tuple(_by_others(commit) for commit in lake_commits)
     schemas = [commit.run.get("schema", {}) for commit in lake_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
     recorded_commits = [record_commit(copy, commit, now=now) for commit in lake_commits]
