@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -17,6 +17,8 @@ from lakehub.user_sql.sql_text import PARSER_ERRORS, parse_statements
 
 MAX_COLUMNS = 2_000
 """Of one query within it: a star over a join of stars has twice as many at each level."""
+MAX_QUERIES = 50
+"""Within one SELECT."""
 _Pairs = Iterator[tuple[InputColumn, Use]]
 
 
@@ -37,24 +39,29 @@ def trace_select(sql: str, columns: Columns) -> SelectLineage:
     (statement,) = parse_statements(sql, "spark")
     known = {table.lower(): {name.lower(): "string" for name in names} for table, names in columns.items() if names}
     try:
-        _refuse_width(statement, known)
+        _refuse_large(statement, known)
         schema = MappingSchema({**known}, dialect="spark", normalize=False)
-        qualified = qualify(statement, dialect="spark", schema=schema, quote_identifiers=False)
+        # A name of the SELECT's own is followed here: written out, names that stand for others twice get twice as long each time.
+        as_it_is = {"expand_alias_refs": False, "validate_qualify_columns": False, "quote_identifiers": False}
+        qualified = qualify(statement, dialect="spark", schema=schema, **as_it_is)
         scope = build_scope(qualified.unnest())
         if scope is None:
             raise NotTraced("It is no SELECT.")
-        return _Tracer().trace(scope)
+        return _Tracer(known).trace(scope)
     except NotTraced:
         raise
+    except RecursionError as problem:
+        raise NotTraced("It is nested too deep.") from problem
     except (SqlglotError, *PARSER_ERRORS) as problem:
-        raise NotTraced(
-            f"The catalog does not know whose all of its columns are: {str(problem).partition(chr(10))[0]}"
-        ) from problem
+        raise NotTraced(f"It is not understood: {str(problem).partition(chr(10))[0]}") from problem
 
 
-def _refuse_width(statement: exp.Expr, known: Mapping[str, Mapping[str, str]]) -> None:
+def _refuse_large(statement: exp.Expr, known: Mapping[str, Mapping[str, str]]) -> None:
     """Before stars are written out."""
-    scope = build_scope(statement.copy().unnest())
+    queries = sum(1 for _ in statement.find_all(exp.Select))
+    if queries > MAX_QUERIES:
+        raise NotTraced(f"It has {queries:,} queries within it, and {MAX_QUERIES} at most are traced.")
+    scope = build_scope(statement.unnest())
     widths: dict[int, int] = {}
     for each in scope.traverse() if scope is not None else ():
         widths[id(each)] = width = _width(each, known, widths)
@@ -79,7 +86,9 @@ def _is_star(item: exp.Expr) -> bool:
 class _Tracer:
     """Each query within the whole is traced once, however often it is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        """Tables whose columns the catalog has."""
         self._traced: dict[int, SelectLineage] = {}
 
     def trace(self, scope: Scope) -> SelectLineage:
@@ -119,7 +128,7 @@ class _Tracer:
         for item in query.selects:
             if _is_star(item):
                 raise NotTraced(f"The catalog does not know which columns `{item.sql('spark')}` stands for.")
-            columns[item.alias_or_name.lower()] = gather_uses(self._uses(scope, item, Use.IDENTITY))
+            columns[item.alias_or_name.lower()] = gather_uses(self._uses(scope, item, Use.IDENTITY, columns))
         return SelectLineage(columns, gather_uses(self._row_uses(scope, query, columns)))
 
     def _row_uses(self, scope: Scope, query: exp.Select, columns: Mapping[str, Uses]) -> _Pairs:
@@ -128,34 +137,32 @@ class _Tracer:
                 yield from pairs_of(self.trace(source).rows)
         clauses = [(join.args.get("on"), Use.JOIN) for join in query.args.get("joins") or ()]
         clauses += [(query.args.get(clause), Use.FILTER) for clause in ("where", "having", "qualify")]
-        clauses += [(query.args.get("group"), Use.GROUP_BY)]
+        clauses += [(query.args.get("group"), Use.GROUP_BY), (query.args.get("order"), Use.SORT)]
         for clause, use in clauses:
             if clause is not None:
-                yield from self._uses(scope, clause, use)
+                yield from self._uses(scope, clause, use, columns)
         if query.args.get("distinct"):
             yield from ((column, Use.GROUP_BY) for uses in columns.values() for column in uses)
-        for column in (query.args.get("order") or exp.Order()).find_all(exp.Column):
-            of_result = columns.get(column.name.lower()) if not column.table else None
-            uses = self._uses_of_column(scope, column) if of_result is None else of_result
-            yield from ((each, Use.SORT) for each in uses)
 
-    def _uses(self, scope: Scope, expression: exp.Expr, use: Use) -> _Pairs:
-        """Of the columns in an expression whose value is used so."""
+    def _uses(self, scope: Scope, expression: exp.Expr, use: Use, made: Mapping[str, Uses]) -> _Pairs:
+        """Of the columns in an expression whose value is used so. `made`: columns of the SELECT, which names without a table stand for."""
         waiting = [(expression, use)]
         while waiting:
             node, outer = waiting.pop()
             if isinstance(node, exp.Column):
-                yield from ((column, outer.of(inner)) for column, inner in pairs_of(self._uses_of_column(scope, node)))
+                uses = self._uses_of_column(scope, node, made)
+                yield from ((column, outer.of(inner)) for column, inner in pairs_of(uses))
             else:
                 waiting += [(child, outer.of(_use_of_part(node, child))) for child in node.iter_expressions()]
 
-    def _uses_of_column(self, scope: Scope, column: exp.Column) -> Uses:
+    def _uses_of_column(self, scope: Scope, column: exp.Column, made: Mapping[str, Uses]) -> Uses:
         source, name = scope.sources.get(column.table), column.name.lower()
-        if isinstance(source, exp.Table):
+        if isinstance(source, exp.Table) and source.name.lower() in self._known:
             return {InputColumn(source.name.lower(), name): frozenset({Use.IDENTITY})}
-        uses = None if source is None else self.trace(source).columns.get(name)
+        of_query = self.trace(source).columns if isinstance(source, Scope) else {}
+        uses = (of_query if column.table else made).get(name)
         if uses is None:
-            raise NotTraced(f"Whose column `{column.name}` is cannot be said.")
+            raise NotTraced(f"The catalog does not know whose column `{column.name}` is.")
         return uses
 
 

@@ -125,6 +125,8 @@ def test_distinct_and_order_are_told_of_the_rows() -> None:
         ("SELECT nosuch FROM flights JOIN airlines ON true", "does not know whose"),
         ("SELECT carrier FROM flights JOIN airlines ON true", "does not know whose"),
         ("SELECT * FROM unknown_table", "which columns"),
+        ("SELECT x AS a, a + 1 AS b FROM unknown_table", "does not know whose column"),
+        (" UNION ALL ".join(["SELECT id FROM flights"] * 51), "51 queries within it"),
         ("SELECT day FROM flights INTERSECT SELECT name FROM airlines", "INTERSECT"),
         ("SELECT x FROM flights LATERAL VIEW explode(array(day)) t AS x", "several rows of one"),
         ("WITH RECURSIVE r AS (SELECT id FROM flights UNION ALL SELECT id FROM r) SELECT id FROM r", "RECURSIVE"),
@@ -141,6 +143,16 @@ def test_stars_that_double_at_each_level_are_refused_before_they_are_written_out
     levels += [f"t{n} AS (SELECT * FROM t{n - 1} a CROSS JOIN t{n - 1} b)" for n in range(1, 40)]
     with pytest.raises(NotTraced, match=rf"{MAX_COLUMNS:,} at most"):
         traced(f"WITH {', '.join(levels)} SELECT * FROM t39")
+
+
+def test_a_name_of_the_select_stands_for_what_it_names_however_often() -> None:
+    """Written out, each would be twice as long as the one before."""
+    chain = ", ".join(f"a{n} + a{n} AS a{n + 1}" for n in range(40))
+    made = columns_of(f"SELECT id AS a0, {chain} FROM flights WHERE a3 > 0")
+    assert (made["a0"], made["a40"]) == ({"flights.id": "IDENTITY"}, {"flights.id": "TRANSFORMATION"})
+    shadowed = "SELECT id AS day, day AS at FROM flights GROUP BY day, at HAVING count(*) > 1 AND at > 'a'"
+    assert columns_of(shadowed)["at"] == {"flights.day": "IDENTITY"}, "a column of the table comes first"
+    assert in_words(traced(shadowed).rows) == {"flights.day": "FILTER GROUP_BY"}
 
 
 def test_a_query_that_is_read_many_times_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
