@@ -157,7 +157,9 @@ class _Tracer:
 
     def _uses_of_column(self, scope: Scope, column: exp.Column, made: Mapping[str, Uses]) -> Uses:
         source, name = scope.sources.get(column.table), column.name.lower()
-        if isinstance(source, exp.Table) and source.name.lower() in self._known:
+        if isinstance(source, exp.Table):
+            if source.name.lower() not in self._known:
+                raise NotTraced(f"The catalog does not know the columns of `{source.name}`.")
             return {InputColumn(source.name.lower(), name): frozenset({Use.IDENTITY})}
         of_query = self.trace(source).columns if isinstance(source, Scope) else {}
         uses = (of_query if column.table else made).get(name)
