@@ -42,8 +42,14 @@ def trace_select(sql: str, columns: Columns) -> SelectLineage:
         _refuse_large(statement, known)
         schema = MappingSchema({**known}, dialect="spark", normalize=False)
         # A name of the SELECT's own is followed here: written out, names that stand for others twice get twice as long each time.
-        as_it_is = {"expand_alias_refs": False, "validate_qualify_columns": False, "quote_identifiers": False}
-        qualified = qualify(statement, dialect="spark", schema=schema, **as_it_is)
+        qualified = qualify(
+            statement,
+            dialect="spark",
+            schema=schema,
+            expand_alias_refs=False,
+            validate_qualify_columns=False,
+            quote_identifiers=False,
+        )
         scope = build_scope(qualified.unnest())
         if scope is None:
             raise NotTraced("It is no SELECT.")
