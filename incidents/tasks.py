@@ -11,7 +11,7 @@ from celery import shared_task
 from django.conf import settings
 
 from incidents.alerts import generate
-from incidents.lifecycle import backfills, intake, resolution, retention, snoozes
+from incidents.lifecycle import backfilled_partitions, backfills, intake, resolution, retention, snoozes
 from incidents.notifications import reminders, sender
 from incidents.notifications.periodic import digests, letters, unverified_mail, weekly_report
 from incidents.record.evidence import keep_evidence_of_open_incidents
@@ -39,6 +39,8 @@ def process_flips() -> None:
     """Verdicts that changed become spans, incidents and messages; backfills that ended are noted, and so is what was off-boarded."""
     with log_and_continue(backfills.__name__):
         backfills.follow_backfills(now=wiring.clock.now())
+    with log_and_continue(backfilled_partitions.__name__):
+        backfilled_partitions.note_backfilled(now=wiring.clock.now())
     for _ in range(MAX_ROUNDS):
         if intake.process_flips(now=wiring.clock.now()) == 0:
             break

@@ -14,6 +14,7 @@ from django.conf import settings
 from ingestion.following import follow_runs
 from ingestion.index_shares import shares
 from ingestion.lake import commits, readers
+from ingestion.lake.lake_copies import recorded_copies
 from ingestion.lake.timeline_changes import TimelineChanges
 from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
@@ -25,7 +26,6 @@ from ingestion.runs.sent_lineage import sending
 from ingestion.runs.source_use import paused_runs, raw_chunks
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
-from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.scratch import sweep_scratch
 
@@ -72,9 +72,8 @@ def run_job() -> None:
 def record_lake_commits() -> None:
     """Take in the commits that other writers made."""
     now = wiring.clock.now()
-    copies = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
-    for copy in copies.select_related("dataset", "data_center"):
-        with log_and_continue(f"Taking in the timeline of {copy} at {copy.uri}"):
+    for copy in recorded_copies():
+        with log_and_continue(f"Taking in the timeline of {copy} at {copy.uri or copy.source_table}"):
             _timeline_changes.take_in(copy, partial(commits.record_new_commits, copy, now=now))
 
 

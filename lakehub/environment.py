@@ -6,6 +6,7 @@ import os
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lakehub.kernel.addresses import host_pattern
+from lakehub.kernel.sizes import memory as sizes
 from lakehub.kernel.suggest import did_you_mean
 
 
@@ -36,6 +37,15 @@ def number(name: str, default: int, *, least: int | None = None) -> int:
         raise InvalidSetting(f"{name}={value!r} is not a whole number.") from None
     if least is not None and parsed < least:
         raise InvalidSetting(f"{name}={value!r} is too few: {least} is the least.")
+    return parsed
+
+
+def memory_mib(name: str, default: int) -> int:
+    """MiB, written as Spark writes memory: `4g`."""
+    value = os.environ.get(name)
+    parsed = default if value is None else sizes.memory_mib(value)
+    if parsed is None or parsed < 1:
+        raise InvalidSetting(f"{name}={value!r} is no memory: write 512m or 4g.")
     return parsed
 
 

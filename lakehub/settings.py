@@ -5,6 +5,7 @@ Reading them makes no file: `lakehub.instance` makes the folder and its keys, be
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import django_stubs_ext
@@ -218,6 +219,8 @@ LAKEHUB_CLOCK = env.choice("LAKEHUB_CLOCK", "wall", ("wall", "shifted"))
 LAKEHUB_LAUNCHER = env.choice("LAKEHUB_LAUNCHER", "warm", ("warm", "spark_submit"))
 LAKEHUB_SPARK_MASTER = env.text("LAKEHUB_SPARK_MASTER", "local[2]")
 LAKEHUB_SPARK_MEMORY = env.text("LAKEHUB_SPARK_MEMORY", "1g")
+LAKEHUB_SPARK_MAX_MEMORY = env.memory_mib("LAKEHUB_SPARK_MAX_MEMORY", env.memory_mib("LAKEHUB_SPARK_MEMORY", 1024))
+LAKEHUB_SPARK_MAX_CORES = env.number("LAKEHUB_SPARK_MAX_CORES", os.cpu_count() or 1, least=1)
 LAKEHUB_JAVA_HOME = env.text("LAKEHUB_JAVA_HOME")
 LAKEHUB_CACHE = locations.cache_folder()
 LAKEHUB_STAGING = Path(env.text("LAKEHUB_STAGING", str(LAKEHUB_HOME / "staging"))).resolve()

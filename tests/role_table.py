@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from frontend.screens.pipeline.files_form import digest_of
+from ingestion.pipelines.planning import basis_of
 from lakehub import clock
 from tests.role_table_lines import (
     ACTORS,
@@ -42,6 +44,7 @@ PIPELINE = {
     "pipeline.yaml": "name: numbers\nteam: flight-ops\ntier: 3\nrecord_key: id\nsource: flights\n",
     "transform.sql": "SELECT f.id FROM <SRC> f",
 }
+PLANNED = {**PIPELINE, "planned": digest_of(PIPELINE), "basis": basis_of(None, {})}
 POLICY = {"consumer": "etl", "tier": 1, "preset": "lenient"}
 OVERRIDE = {
     "dataset": "flights",
@@ -556,6 +559,17 @@ TABLE = (
         ACTORS,
         leaves=f"{NOTHING}: nothing is refused",
     ),
+    Line(
+        "GET POST",
+        "datasets/<str:name>/pipeline/files*",
+        OWNERS,
+        body=PIPELINE,
+        leaves=f"{NOTHING}: no pipeline makes it",
+        answers=(404,),
+    ),
+    Line("GET", "new-pipeline", OWNERS_OF_ANY_TEAM),
+    Line("POST", "new-pipeline", OWNERS, body=PIPELINE, leaves=ALONE, team_in_body=True),
+    Line("POST", "new-pipeline/register", OWNERS, body=PLANNED, leaves="audit", team_in_body=True),
     Line(
         "POST",
         "datasets/<str:name>/pipeline/backfills",

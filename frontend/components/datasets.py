@@ -6,21 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Prefetch, QuerySet
 
 from frontend.components.runs.progress import RunProgress, run_progress
 from ingestion.models import JobKind, JobRun
 from ingestion.runs.job_runs import ACTIVE
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import Dataset, DatasetCopy
 
 MAX_LIVE_RUNS = 12
 
 
 def dataset_named(name: str) -> QuerySet[Dataset]:
+    """With its copies, and from where those are replicated that are."""
+    copies = DatasetCopy.objects.select_related("replica__source__data_center")
     return (
         Dataset.objects.filter(name=name)
         .select_related("team", "feed__connection")
-        .prefetch_related("copies__data_center")
+        .prefetch_related(Prefetch("copies", copies), "copies__data_center")
     )
 
 

@@ -104,6 +104,12 @@ def number(value: float | None) -> str:
 
 
 @register.filter
+def size(amount: float) -> str:
+    """`1.2 MB`"""
+    return words.size(amount)
+
+
+@register.filter
 def audit_value(value: object) -> str:
     return words.audit_value(value)
 

@@ -133,7 +133,7 @@ def add_event(
 
 
 def _last_change_text(incident: Incident) -> str:
-    last = IncidentEvent.objects.filter(incident=incident).exclude(kind="commented").first()
+    last = IncidentEvent.objects.filter(incident=incident).exclude(kind__in=("commented", "backfilled")).first()
     if last is None:
         return "Nothing was changed."
     who = last.actor or "Lakehub"

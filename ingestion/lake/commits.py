@@ -23,6 +23,7 @@ from ingestion.lake import findings
 from ingestion.lake.captured import hours
 from ingestion.lake.captured.skipped_changes import note_skipped
 from ingestion.lake.index_findings import note_corrected
+from ingestion.lake.lake_copies import table_uri
 from ingestion.lake.misplaced_rows import (
     MAX_NAMED_VALUES,
     report_more_unreadable_values,
@@ -53,7 +54,7 @@ _KEY_LENGTH = len(str(UUID(int=0)))
 
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     """The commits that were not known, in the order of their completion. Safe to run twice, or in two processes at once."""
-    timeline = Timeline(copy.uri)
+    timeline = Timeline(table_uri(copy))
     files = timeline.completed() if timeline.exists else []
     if not files:
         return []

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ingestion.lake.lake_copies import table_uri
 from lakehub.catalog.models import DatasetCopy
 from lakehub.catalog.storages import local_path
 
@@ -36,7 +37,7 @@ class TimelineChanges:
 
     def take_in(self, copy: DatasetCopy, record: Callable[[], object]) -> None:
         """Calls `record`, which takes the timeline of the copy in, unless it has nothing new. Raises what that raises."""
-        mark, at = _mark_of(copy.uri), self._monotonic()
+        mark, at = _mark_of(table_uri(copy)), self._monotonic()
         before = self._states.get(copy.pk)
         if before is None or before.mark != mark:
             before = None if mark is None else _FolderState(mark, seen_since=at)

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from django.conf import settings
 
-from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
+from ingestion.launchers import LAUNCHERS, Launcher, LauncherBySize, LauncherConfig
 from ingestion.spark.contract.guidance import Guidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import WriteLease
+
+OWN_SESSION = "spark_submit"
+"""The launcher of jobs that need a session of their own, whichever runs the others."""
 
 
 def launcher_folder() -> Path:
@@ -49,4 +52,6 @@ def configured_launcher() -> Launcher:
         memory=settings.LAKEHUB_SPARK_MEMORY,
         java_home=settings.LAKEHUB_JAVA_HOME or None,
     )
-    return LAUNCHERS.get(settings.LAKEHUB_LAUNCHER)(config)
+    return LauncherBySize(
+        shared=LAUNCHERS.get(settings.LAKEHUB_LAUNCHER)(config), own=LAUNCHERS.get(OWN_SESSION)(config)
+    )

@@ -27,7 +27,7 @@ from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, LeaseAnswers, NoLease, WriteLease
 from ingestion.spark.environment import jvm_environment
 from ingestion.spark.global_index.hbase_client.jvm import jars_for_driver
-from ingestion.spark.session import hudi_jar, java_home, scratch_settings, submit_settings
+from ingestion.spark.session import hudi_jar, java_home, scratch_settings, sized_settings, submit_settings
 from lakehub.processes.niceness import come_last_in_session
 from lakehub.scratch import add_owner, temporary_folder
 
@@ -141,10 +141,17 @@ class SparkSubmitLauncher:
             offered_secrets(spec_path.with_name("secrets"), secrets) as pipe,
         ):
             files = (_main_file(), spec_path, report_path, pipe, spec_path.with_name("lease"))
-            return self._run_to_end([*self._command(scratch), *map(str, files)], spec, log, scratch, answers)
+            command = [*self._command(spec, scratch), *map(str, files)]
+            return self._run_to_end(command, spec, report_path, log, scratch, answers)
 
     def _run_to_end(
-        self, command: list[str], spec: JobSpec, log: IO[bytes], scratch: Path, answers: Answers
+        self,
+        command: list[str],
+        spec: JobSpec,
+        report_path: Path,
+        log: IO[bytes],
+        scratch: Path,
+        answers: Answers,
     ) -> ProcessEnd:
         process = subprocess.Popen(
             command,
@@ -157,7 +164,7 @@ class SparkSubmitLauncher:
         add_owner(scratch, process.pid)
         come_last_in_session(process.pid)
         try:
-            code = _wait_and_answer(process, spec.deadline_s + EXIT_TIMEOUT_S, answers)
+            code = _wait_and_answer(process, spec.deadline_s + EXIT_TIMEOUT_S, report_path, answers)
             return ProcessEnd(f"The job's process ended with code {code} and no report")
         except subprocess.TimeoutExpired:
             return ProcessEnd(f"The job was stopped: it took longer than its deadline of {spec.deadline_s:g} s", True)
@@ -165,9 +172,11 @@ class SparkSubmitLauncher:
             _kill_process_group(process)
             answers.close()
 
-    def _command(self, scratch: Path) -> list[str]:
+    def _command(self, spec: JobSpec, scratch: Path) -> list[str]:
         config = self._config
         settings = submit_settings(config.master, config.memory, config.jar or hudi_jar(os.environ))
+        if spec.pipeline is not None and spec.pipeline.resources is not None:
+            settings |= sized_settings(spec.pipeline.resources, config.master)
         settings |= scratch_settings(scratch)
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         return [_spark_submit(), *options, "--py-files", str(build_code_zip(config.folder))]
@@ -225,13 +234,16 @@ def _spark_submit() -> str:
     return str(Path(pyspark.__path__[0]) / "bin" / "spark-submit")
 
 
-def _wait_and_answer(process: subprocess.Popen[bytes], timeout_s: float, answers: Answers) -> int:
-    """Its exit code; meanwhile the job is answered whether it may write. Raises TimeoutExpired."""
-    ends_at = time.monotonic() + timeout_s
+def _wait_and_answer(process: subprocess.Popen[bytes], timeout_s: float, report_path: Path, answers: Answers) -> int:
+    """Its exit code; meanwhile the job is answered whether it may write. Raises TimeoutExpired, also where the process stays though it has reported: a thread of foreign
+    code may keep a JVM."""
+    ends_at, has_reported = time.monotonic() + timeout_s, False
     while time.monotonic() < ends_at:
         answers.answer()
         with suppress(subprocess.TimeoutExpired):
             return process.wait(POLL_INTERVAL_S)
+        if not has_reported and report_path.is_file():
+            ends_at, has_reported = min(ends_at, time.monotonic() + EXIT_TIMEOUT_S), True
     raise subprocess.TimeoutExpired(process.args, timeout_s)
 
 

@@ -19,7 +19,7 @@ class Pipeline(models.Model):
     on_commit = models.BooleanField(default=False)
     """It runs as soon as an input has a commit."""
     transformer_digests = models.JSONField(default=dict)
-    """By name of a transformer the digest of its file as it was when the pipeline was registered; without those that could not be read there."""
+    """By the code of a transformer, its name and the jars that it needs, the digest of its files as they were when the pipeline was registered; without those that could not be read there."""
     changed_by = models.CharField(max_length=150)
     changed_at = models.DateTimeField()
 

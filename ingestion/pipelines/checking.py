@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from ingestion.domain.pipelines.definition import PipelineDefinition
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE
+from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
+from ingestion.pipelines.resources import check_resources
 from ingestion.pipelines.specs import column_names
 from ingestion.pipelines.transformers import check_transformers
 from ingestion.ports import audit_check
+from ingestion.spark.etl.input_changes import problem_of_input
+from ingestion.spark.tables.timeline import DamagedTable, NotATable
 from lakehub.accounts.models import Team
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import DataCenter, Dataset, FeedKind, LineageEdge
 from lakehub.kernel.suggest import did_you_mean
 
@@ -24,7 +31,7 @@ _MAX_NAMES = 1000
 @dataclass(frozen=True)
 class Checked:
     """A pipeline whose every name was found. `target`: its dataset, where it is registered already; `inputs`: datasets by the names of the SELECT.
-    `transformer_digests`: by name of a transformer that of its file; without those that are on other machines only."""
+    `transformer_digests`: by the code of a transformer that of its files; without those that are on other machines only."""
 
     pipeline: PipelineDefinition
     team: Team
@@ -45,9 +52,11 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
         problems.append(Problem(PIPELINE_FILE, 0, f"There is no team `{pipeline.team}`.{near}"))
     problems += _audit_problems(pipeline, inputs)
     digests = check_transformers(pipeline, problems)
+    check_resources(pipeline, problems)
     target = Dataset.objects.filter(name=pipeline.name).select_related("feed").first()
     problems += _target_problems(pipeline, target)
     problems += _circle_problems(target, inputs)
+    problems += _table_problems(inputs, target)
     centers = tuple(DataCenter.objects.filter(pk__in=_shared_centers(inputs.values())))
     if not centers:
         problems.append(
@@ -78,9 +87,9 @@ def read_with_columns(
 
 
 def input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:
-    """By the name that the SELECT calls them. Raises BadPipeline for one that is not in the lake; what else is wrong is said by others."""
+    """By the name that the SELECT calls them. Raises BadPipeline for one that is not in a lake; what else is wrong is said by others."""
     names = {each.name: each.dataset for each in inputs_of(texts) if each.dataset}
-    live = Dataset.objects.filter(ingested=True, offboarded_at=None)
+    live = Dataset.objects.filter(Q(ingested=True) | Q(pk__in=lake_copies().values("dataset")), offboarded_at=None)
     found_by_name = {dataset.name: dataset for dataset in live.filter(name__in=names.values())}
     missing = sorted({*names.values()} - found_by_name.keys())
     if missing:
@@ -157,6 +166,21 @@ def _circle_problems(target: Dataset | None, inputs: Mapping[str, Dataset]) -> l
     ]
 
 
+def _table_problems(inputs: Mapping[str, Dataset], target: Dataset | None) -> Iterator[Problem]:
+    """Of tables that others write: what they are is known before the first run."""
+    own = set() if target is None else {copy.uri for copy in target.copies.all()}
+    monitored = {name: dataset for name, dataset in inputs.items() if not dataset.ingested}
+    for name, dataset in monitored.items():
+        for copy in lake_copies().filter(dataset=dataset):
+            try:
+                uri = table_uri(copy)
+                problem = "is the table that the pipeline itself makes" if uri in own else problem_of_input(uri)
+            except (MetadataUnavailable, NotATable, DamagedTable, OSError) as unread:
+                problem = f"cannot be read: {unread}"
+            if problem:
+                yield Problem(PIPELINE_FILE, 0, f"The input `{name}` in {copy.data_center} {problem}.")
+
+
 def _shared_centers(datasets: Collection[Dataset]) -> set[int]:
-    centers = [set(dataset.copies.values_list("data_center", flat=True)) for dataset in datasets]
+    centers = [set(lake_copies().filter(dataset=dataset).values_list("data_center", flat=True)) for dataset in datasets]
     return set.intersection(*centers) if centers else set()

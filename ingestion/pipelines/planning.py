@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 
 from ingestion.domain.pipelines.definition import PipelineDefinition
 from ingestion.domain.pipelines.plan import Change, Effect, changes_between, code_changes, makes_other_rows
@@ -40,10 +42,11 @@ class TableRead:
 @dataclass(frozen=True)
 class Plan:
     """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `tables` data centers, where rows are made.
-    `size_now`: of the table as it is, where rows are made anew. `readers`: the nearest first."""
+    `size_now`: of the table as it is, where rows are made anew. `readers`: the nearest first. `basis`: what it was made against."""
 
     checked: Checked
     is_new: bool
+    basis: str
     changes: tuple[Change, ...]
     reads: tuple[TableRead, ...]
     size_now: TableSize | None
@@ -67,10 +70,17 @@ def plan_of(checked: Checked) -> Plan:
     """Reads the catalog and lists files of the lake; writes nothing."""
     registered = None if checked.target is None else Pipeline.objects.filter(dataset=checked.target).first()
     changes = () if registered is None else changes_of(registered, checked)
-    plan = Plan(checked, registered is None, changes, (), None, (*_readers(checked),))
+    basis = basis_of(registered, checked.transformer_digests)
+    plan = Plan(checked, registered is None, basis, changes, (), None, (*_readers(checked),))
     if not plan.makes_rows:
         return plan
     return replace(plan, reads=(*_reads(checked),), size_now=_size_in(checked, checked.target))
+
+
+def basis_of(registered: Pipeline | None, code: Mapping[str, str]) -> str:
+    """A digest of what a plan was made against: the files that are registered and the code of their transformers, and `code` as it is now by name of a transformer."""
+    known = None if registered is None else [registered.files, registered.transformer_digests]
+    return sha256(json.dumps([known, dict(code)], sort_keys=True).encode()).hexdigest()
 
 
 def changes_of(registered: Pipeline, checked: Checked) -> tuple[Change, ...]:
@@ -85,7 +95,7 @@ def changes_of(registered: Pipeline, checked: Checked) -> tuple[Change, ...]:
 
 def _digests_before(registered: Pipeline, known: PipelineDefinition) -> dict[str, str]:
     """Of those that it names; of one that could not be read then, nothing is known."""
-    return {each.name: registered.transformer_digests.get(each.name, "") for each in known.transformers}
+    return {each.code: registered.transformer_digests.get(each.code, "") for each in known.transformers}
 
 
 def _reads(checked: Checked) -> Iterator[TableRead]:

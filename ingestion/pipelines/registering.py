@@ -13,7 +13,7 @@ from django.db import transaction
 from ingestion.domain.pipelines.plan import makes_other_rows
 from ingestion.models import Pipeline
 from ingestion.pipelines.checking import Checked, check_pipeline
-from ingestion.pipelines.planning import changes_of
+from ingestion.pipelines.planning import basis_of, changes_of
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.copies import create_copy
@@ -21,6 +21,7 @@ from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import Dataset, DatasetKind, Feed, FeedKind, LineageEdge
 from lakehub.catalog.models.lineage import PIPELINE_SOURCE
+from lakehub.kernel.errors import Conflict
 
 _KINDS = {
     "int": ColumnType.INTEGER,
@@ -52,15 +53,24 @@ class Registered:
 
 
 def register_pipeline(
-    texts: Mapping[str, str], *, actor: str, may: Callable[[Team], None] = lambda team: None, now: datetime
+    texts: Mapping[str, str],
+    *,
+    actor: str,
+    may: Callable[[Team], None] = lambda team: None,
+    basis: str = "",
+    now: datetime,
 ) -> Registered:
-    """New, or in place of the files that it had. `may` raises PermissionDenied. Raises BadPipeline; nothing is written then."""
+    """New, or in place of the files that it had. `may` raises PermissionDenied. `basis`: of the plan that was shown; empty: none was.
+
+    Raises BadPipeline, and Conflict where what the plan was made against has changed since; nothing is written then."""
     checked = check_pipeline(texts)
     may(checked.team)
     if checked.target is not None:
         may(checked.target.team)
     with transaction.atomic():
         known = Pipeline.objects.select_for_update().filter(dataset=checked.target).first() if checked.target else None
+        if basis and basis != basis_of(known, checked.transformer_digests):
+            raise _changed_meanwhile(checked, known)
         dataset = _save_dataset(checked, now)
         on_commit = checked.pipeline.on_commit
         digests = _digests(checked, known)
@@ -77,10 +87,17 @@ def register_pipeline(
     return Registered(dataset, known is None, known is not None and makes_other_rows(changes_of(known, checked)))
 
 
+def _changed_meanwhile(checked: Checked, known: Pipeline | None) -> Conflict:
+    last = "" if known is None else f" {known.changed_by} changed it last, at {known.changed_at:%Y-%m-%d %H:%M} UTC."
+    return Conflict(
+        f"The pipeline `{checked.pipeline.name}`, or the code of a transformer, is not as it was when the plan was made.{last} Nothing was changed: look at the plan again."
+    )
+
+
 def _digests(checked: Checked, known: Pipeline | None) -> dict[str, str]:
     """Of one that cannot be read here, that of the last time stays."""
     before = {} if known is None else known.transformer_digests
-    names = [each.name for each in checked.pipeline.transformers]
+    names = [each.code for each in checked.pipeline.transformers]
     return {name: digest for name in names if (digest := checked.transformer_digests.get(name) or before.get(name))}
 
 

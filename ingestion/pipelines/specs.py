@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ingestion.domain.pipelines.affected_keys import affected_keys, affected_partitions, partition_source
-from ingestion.domain.pipelines.query_shape import QueryShape
+from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
+from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
+from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
+from ingestion.pipelines.resources import allowed_resources
 from ingestion.pipelines.transformers import transformer_specs, transformers_folder
 from ingestion.ports import auditor
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
@@ -18,7 +20,7 @@ from lakehub.kernel.errors import Refused
 def pipeline_spec_of(
     copy: DatasetCopy, *, is_audited: bool = True, skip_to: Mapping[str, str] | None = None
 ) -> PipelineSpec:
-    """`skip_to`: as of PipelineSpec. Raises Refused where an input is gone, or has no copy beside this one."""
+    """`skip_to`: as of PipelineSpec. Raises Refused where an input is gone, or has no copy beside this one, and where it asks for more resources than are allowed."""
     registered = Pipeline.objects.filter(dataset=copy.dataset_id).first()
     if registered is None:
         raise Refused(
@@ -31,7 +33,7 @@ def pipeline_spec_of(
     inputs = [
         PipelineInputSpec(
             each.name,
-            copies[each.name].uri,
+            table_uri(copies[each.name]),
             affected_keys(shape, pipeline.record_key, each.name) if each.is_followed else "",
             affected_partitions(shape, pipeline, each.name) if each.is_followed else "",
             partition_source(shape, pipeline, each.name) if each.is_followed else "",
@@ -50,15 +52,15 @@ def pipeline_spec_of(
         dict(skip_to or {}),
         transformer_specs(pipeline, registered.transformer_digests),
         transformers_folder() if pipeline.transformers else "",
+        allowed_resources(pipeline),
     )
 
 
 def input_copies(copy: DatasetCopy, registered: Pipeline) -> dict[str, DatasetCopy | None]:
     """In the data center of `copy`, by what the SELECT calls them; None: there is none any more."""
     names = {each.name: each.dataset for each in inputs_of(registered.files)}
-    there = DatasetCopy.objects.filter(data_center=copy.data_center_id, dataset__name__in=names.values())
-    live = there.filter(dataset__ingested=True, dataset__offboarded_at=None)
-    copies = {each.dataset.name: each for each in live.select_related("dataset", "data_center")}
+    there = lake_copies().filter(data_center=copy.data_center_id, dataset__name__in=names.values())
+    copies = {each.dataset.name: each for each in there}
     return {name: copies.get(dataset) for name, dataset in names.items()}
 
 

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
+from ingestion.lake.lake_copies import lake_copies
 from ingestion.models import JobKind, JobRun
 from ingestion.ports import JobInput
 from ingestion.runs.copy_lag import complete_upto
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from lakehub.catalog.datasets.feed_options import checked_options
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import BEGINNING, Interval, union
 from lakehub.kernel.partitions import parse_partition_name, partition_at
@@ -34,12 +35,11 @@ def inputs_of_run(run: JobRun, *, now: datetime) -> list[JobInput]:
 
 
 def _upstream_copies(copy: DatasetCopy) -> list[DatasetCopy]:
-    """What it is made from, as far as Lakehub itself writes it into this data center's lake."""
-    return list(
-        _other_copies_in_data_center(copy).filter(
-            dataset__ingested=True, dataset__downstream_edges__downstream=copy.dataset_id
-        )
-    )
+    """What it is made from, as far as Lakehub itself writes it into this data center's lake; of a pipeline also what others write there."""
+    upstream = _other_copies_in_data_center(copy).filter(dataset__downstream_edges__downstream=copy.dataset_id)
+    if copy.dataset.feed.kind == FeedKind.PIPELINE:
+        return list(upstream.filter(pk__in=lake_copies().values("pk")))
+    return list(upstream.filter(dataset__ingested=True))
 
 
 def _named_copies(copy: DatasetCopy, names: list[str]) -> list[DatasetCopy]:

@@ -7,6 +7,7 @@ environment. `lease` is the folder in which the launcher grants the copy's lease
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from structlog.contextvars import bound_contextvars
 from ingestion.spark.contract.guidance import GuidanceByFiles
 from ingestion.spark.contract.progress import FILE_NAME
 from ingestion.spark.contract.report import FAILED, JobReport
-from ingestion.spark.contract.secrets import read_secrets
+from ingestion.spark.contract.secrets import read_secrets, wait_for_end_of_offer
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseByFiles
 from ingestion.spark.execute import execute
@@ -48,6 +49,18 @@ class ProgressTeller:
                 job.progress().write(self._path)
 
 
+def _end_with_launcher(secrets_path: Path) -> None:
+    """A launcher that is killed stops nothing that it has started."""
+    wait_for_end_of_offer(secrets_path)
+    with suppress(OSError):
+        print("The process that launched this job has ended, and the job ends with it.", file=sys.stderr, flush=True)
+    if "PYSPARK_GATEWAY_PORT" in os.environ and os.getpgrp() == os.getppid():
+        os.killpg(
+            os.getpgrp(), signal.SIGKILL
+        )  # with the JVM of spark-submit: it leads the group that the launcher has made
+    os._exit(1)
+
+
 def main(arguments: list[str]) -> int:
     if len(arguments) not in (2, 3, 4):
         print(USAGE, file=sys.stderr)
@@ -62,6 +75,8 @@ def main(arguments: list[str]) -> int:
         JobReport(run_id="", status=FAILED, error=f"{type(problem).__name__}: {problem}").write(report_path)
         print(problem, file=sys.stderr)
         return 1
+    if secrets_path:
+        Thread(target=_end_with_launcher, args=(secrets_path[0],), daemon=True).start()
     with bound_contextvars(run_id=spec.run_id, table=spec.table.uri):
         tell = ProgressTeller(report_path.with_name(FILE_NAME))
         lease = LeaseByFiles(lease_folder[0]) if lease_folder else None

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from ingestion.domain.resources.job_resources import JobResources
 from ingestion.spark import local_files, setting_sources
 from ingestion.spark.jvm_process import HELPERLESS, JvmStart
 from lakehub.scratch import add_owner, owned_folder, remove_folder
@@ -284,6 +285,37 @@ def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": warehouse_uri(os.environ),
     } | _NO_UI
     return settings | _LOCAL_MODE | _local_shuffles(master) if master.startswith("local") else settings
+
+
+def sized_settings(resources: JobResources, master: str) -> dict[str, str]:
+    """Of a session of its own size, in place of those that all have. On one machine there are no executors."""
+    settings = _local_size(resources) if master.startswith("local") else _cluster_size(resources)
+    if resources.memory_mib:
+        settings["spark.driver.memory"] = f"{resources.memory_mib}m"
+    if resources.shuffle_partitions:
+        settings["spark.sql.shuffle.partitions"] = str(resources.shuffle_partitions)
+    return settings
+
+
+def _local_size(resources: JobResources) -> dict[str, str]:
+    master = f"local[{resources.cores}]"
+    return {"spark.master": master} | _local_shuffles(master) if resources.cores else {}
+
+
+def _cluster_size(resources: JobResources) -> dict[str, str]:
+    """No more executors than were asked for, and allowed: a standalone cluster goes by all cores, the others by the number."""
+    if not resources.has_executors:
+        return {}
+    cores, executors = resources.cores or 1, resources.executors or 1
+    settings = {
+        "spark.executor.cores": str(cores),
+        "spark.executor.instances": str(executors),
+        "spark.cores.max": str(cores * executors),
+        "spark.dynamicAllocation.enabled": "false",
+    }
+    if resources.executor_memory_mib:
+        settings["spark.executor.memory"] = f"{resources.executor_memory_mib}m"
+    return settings
 
 
 def _local_shuffles(master: str) -> dict[str, str]:

@@ -55,6 +55,7 @@ PAGES = (
     "/help/glossary",
     "/incidents/report",
     "/onboarding",
+    "/new-pipeline",
     "/onboarding/flights",
     "/account",
     "/account/password",

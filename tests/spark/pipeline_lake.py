@@ -11,9 +11,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ingestion.domain.pipelines.affected_keys import affected_keys, affected_partitions, partition_source
+from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
+from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
-from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec, PipelineInputSpec, PipelineSpec, TableSpec, TransformerSpec
@@ -121,7 +121,9 @@ class PipelineLake:
         ]
         audits = {each.name: each.test for each in made.audits} if self.is_audited else {}
         types = made.columns.types
-        transformers = tuple(TransformerSpec(each.name) for each in made.transformers)
+        transformers = tuple(
+            TransformerSpec(each.name, "", dict(each.properties), each.jars) for each in made.transformers
+        )
         return PipelineSpec(
             tuple(inputs),
             made.transform,

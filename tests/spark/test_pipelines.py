@@ -311,8 +311,8 @@ def test_an_input_that_is_not_there_or_cannot_be_read_is_named(spark: SparkSessi
     assert "does not exist, so it is no table" in str(lake.run("bootstrap").error)
     lake.put("orders", [(1, "2026-11-01", 1.0)])
     properties = tmp_path / "lake" / "orders" / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
-    assert "is a table of the type MERGE_ON_READ" in str(lake.run("bootstrap").error)
+    properties.write_text(properties.read_text().replace("hoodie.table.version=9", "hoodie.table.version=6"))
+    assert "has the table version 6" in str(lake.run("bootstrap").error)
 
 
 def test_a_text_of_the_query_never_becomes_a_variable(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ from lakehub.accounts.models import AuditEntry
 from tests import callers
 from tests.callers import CALLERS, PEOPLE, Caller, World
 from tests.every_address import CONSOLE, OURS, filled, place, undone, walk
-from tests.role_table import TABLE, line_for
+from tests.role_table import PIPELINE, TABLE, line_for
 from tests.role_table_lines import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, READERS, Line
 
 GARBAGE = b'{"expression": "((((", "sql": "SELECT'
 """What nobody can parse: whoever may not is told so all the same."""
-NAMES = ("team", "dataset", "consumer", "connection", "files")
+NAMES = ("team", "dataset", "consumer", "connection", "files", *PIPELINE)
 """What the body says of whose right it takes."""
 BY_ASKING = ("accounts_browsersession", "accounts_token", "accounts_signintries", "incidents_gatequestion")
 """Tables that are written by asking at all."""

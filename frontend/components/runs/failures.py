@@ -13,6 +13,7 @@ _SUBJECTS = {
     JobKind.CLUSTER: "Putting small files together in",
     JobKind.SET_POSITION: "Setting the position of",
     JobKind.FOLLOW: "Following the source into",
+    JobKind.REPLICATE: "The replication into",
     JobKind.DROP: "The removal of the copy in",
     JobKind.VERIFY_INDEX: "The look at the index in",
     JobKind.REBUILD_INDEX: "The rebuild of the index in",

@@ -21,6 +21,7 @@ from frontend.ui.feed_fields.options import feed_option_facts
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
 from ingestion.runs.index_use.states import index_states
+from ingestion.runs.replicas.states import MAX_PENDING, replica_states
 from lakehub import wiring
 from lakehub.accounts.permissions import can
 from lakehub.catalog.models import Dataset
@@ -82,6 +83,8 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "feed_facts": feed_option_facts(dataset),
         "hidden_facts": hidden_column_facts(dataset),
         "indexes": index_states(dataset),
+        "replicas": replica_states(dataset),
+        "max_pending": MAX_PENDING,
     }
     return render_live(request, "screens/dataset/templates/ingestion.html", context, FRAGMENTS)
 

@@ -19,6 +19,7 @@ _ICONS = {
     "commented": ("comment", ""),
     "annotated": ("edit", ""),
     "rerun": ("rerun", ""),
+    "backfilled": ("rerun", ""),
     "released": ("none", ""),
     "assigned": ("ack", ""),
     "undone": ("rerun", ""),

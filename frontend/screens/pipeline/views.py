@@ -16,6 +16,7 @@ from frontend.ui.form_actions import perform_action
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
 from ingestion.models import Pipeline, RefusedBatch
+from ingestion.pipelines.transformers import transformer_states
 from ingestion.runs.backfills.requests import (
     PartitionChoice,
     change_backfill,
@@ -50,6 +51,7 @@ def pipeline(request: HttpRequest, name: str) -> HttpResponse:
     context |= {
         "registered": registered,
         "files": queries.files_of(registered),
+        "transformers": transformer_states(registered),
         "graph": queries.graph_of(dataset, registered, progress, now=now),
         "lineage": partial(lineage_table, registered),  # by the page alone, not by its parts that come again and again
         "copies": progress,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from ingestion.domain.resources.job_resources import JobResources
 from ingestion.domain.schema import Schema
 
 DEFAULT_EVERY = timedelta(minutes=15)
@@ -32,11 +34,22 @@ class Audit:
 
 @dataclass(frozen=True)
 class Transformer:
-    """A function of a Python file in the operator's folder, as `fares.py:round_fares`, that gets the rows of the SELECT as a DataFrame and returns others.
-    `line`: of the file that names it."""
+    """What gets the rows of the SELECT as a DataFrame and returns others: a function of a Python file in the operator's folder, as `fares.py:round_fares`, or a class of
+    a jar there, as `fares.jar:com.example.RoundFares`, which gets `properties`, and needs `jars` besides. `line`: of the file that names it."""
 
     name: str
     line: int = field(default=0, compare=False)
+    properties: tuple[tuple[str, str], ...] = ()
+    jars: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """What its digest is of."""
+        return " + ".join((self.name, *self.jars))
+
+    @property
+    def is_jvm(self) -> bool:
+        return ".jar:" in self.name
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,7 @@ class PipelineDefinition:
     `operation`: what a run writes, the rows that changes reach, or the partitions that have such rows as a whole.
     `on_commit`: it runs as soon as an input has a commit, and looks by itself `every` so often as well.
     `transform`: the SELECT, with the source's name in place of `<SRC>`. `transformers`: in this order, after it.
+    `resources`: of the session in which jobs make its rows; None: the one that all share. `resource_lines`: by field, of the file.
     """
 
     name: str
@@ -67,6 +81,8 @@ class PipelineDefinition:
     description: str = ""
     audits: tuple[Audit, ...] = ()
     transformers: tuple[Transformer, ...] = ()
+    resources: JobResources | None = None
+    resource_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def followed(self) -> tuple[PipelineInput, ...]:

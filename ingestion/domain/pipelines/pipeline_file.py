@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from ingestion.domain.pipelines.definition import DEFAULT_EVERY, OPERATIONS, UPSERT, Audit, PipelineInput, Transformer
+from ingestion.domain.pipelines.definition import DEFAULT_EVERY, OPERATIONS, UPSERT, Audit, PipelineInput
+from ingestion.domain.pipelines.fields.resources import read_resources
+from ingestion.domain.pipelines.fields.transformers import read_transformers
 from ingestion.domain.pipelines.problems import Problem
 from ingestion.domain.pipelines.view_names import OWN
 from ingestion.domain.pipelines.yaml_nodes import Fields, Items, Text, Value, parse_yaml
@@ -19,7 +21,7 @@ from lakehub.kernel.suggest import did_you_mean
 PIPELINE_FILE = "pipeline.yaml"
 FIELDS = (
     "name", "team", "tier", "description", "record_key", "precombine", "partition", "grain", "partition_tz",
-    "operation", "source", "inputs", "every", "audits", "transformers",
+    "operation", "source", "inputs", "every", "audits", "transformers", "resources",
 )  # fmt: skip
 _NEEDED = ("name", "team", "tier", "record_key", "source")
 HUDI_NAMES = {
@@ -40,9 +42,6 @@ _LEAST_EVERY, _MOST_EVERY = timedelta(seconds=30), timedelta(days=366)
 MAX_INPUTS = 20
 MAX_AUDITS = 50
 _MAX_AUDIT_NAME = 60
-MAX_TRANSFORMERS = 20
-_TRANSFORMER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\.py:[A-Za-z_][A-Za-z0-9_]{0,99}")
-_PYTHON = "python"
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,11 @@ class _Reader:
             "every": DEFAULT_EVERY if is_on_commit else self._duration("every"),
             "on_commit": is_on_commit,
             "audits": tuple(self._audits()),
-            "transformers": tuple(self._transformers()),
+            "transformers": tuple(
+                read_transformers(self._values.get("transformers"), self._lines.get("transformers", 0), self._refuse)
+            ),
         }
+        facts["resources"], facts["resource_lines"] = read_resources(self._values.get("resources"), self._refuse)
         return PipelineFile(facts | texts, source, inputs)
 
     def _refuse(self, line: int, text: str) -> None:
@@ -184,35 +186,6 @@ class _Reader:
                 yield Audit(name, test.text.strip(), test.line)
         if len(audits) > MAX_AUDITS:
             self._refuse(self._lines["audits"], f"It has {len(audits)} audits, {MAX_AUDITS} at most.")
-
-    def _transformers(self) -> Iterator[Transformer]:
-        value = self._values.get("transformers")
-        if value is not None and not isinstance(value, Items):
-            self._refuse(
-                value.line, "`transformers` is a list, in the order of the steps: `- python: fares.py:round_fares`."
-            )
-            return
-        items = value.items if value else ()
-        for each in items:
-            fields = each.fields if isinstance(each, Fields) else {}
-            unknown = [name for name in fields if name != _PYTHON]
-            name = fields.get(_PYTHON)
-            if unknown:
-                hint = did_you_mean(unknown[0], (_PYTHON,))
-                self._refuse(each.line, f"A transformer has no field `{unknown[0]}`: it is a function in Python.{hint}")
-            elif not isinstance(name, Text):
-                self._refuse(
-                    each.line, "A transformer is a function in Python: write `- python: fares.py:round_fares`."
-                )
-            elif not _TRANSFORMER.fullmatch(name.text):
-                self._refuse(
-                    name.line,
-                    f"`python` is {name.text[:80]!r}: write `fares.py:round_fares`, with a file that is in the operator's folder itself, and a function in it.",
-                )
-            else:
-                yield Transformer(name.text, name.line)
-        if len(items) > MAX_TRANSFORMERS:
-            self._refuse(self._lines["transformers"], f"It has {len(items)} transformers, {MAX_TRANSFORMERS} at most.")
 
     def _inputs(self) -> Iterator[PipelineInput]:
         """The source first."""

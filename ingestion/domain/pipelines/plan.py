@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
+from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput, Transformer
+from lakehub.kernel.sizes.memory import memory_text
 
 _SHOWN = 12
 """Characters of a digest."""
@@ -53,6 +54,7 @@ def _all_changes(before: PipelineDefinition, after: PipelineDefinition) -> Itera
     yield from _input_changes(before, after)
     yield Change("SELECT", before.transform, after.transform, Effect.ALL_ROWS)
     yield Change("transformers", _transformers(before), _transformers(after), Effect.ALL_ROWS)
+    yield Change("resources", _resources(before), _resources(after), Effect.LATER_RUNS)
 
 
 def _when(pipeline: PipelineDefinition) -> str:
@@ -64,7 +66,24 @@ def _audits(pipeline: PipelineDefinition) -> dict[str, str]:
 
 
 def _transformers(pipeline: PipelineDefinition) -> str:
-    return ", ".join(each.name for each in pipeline.transformers)
+    return ", ".join(_shown_transformer(each) for each in pipeline.transformers)
+
+
+def _shown_transformer(each: Transformer) -> str:
+    properties = ", ".join(f"{name}: {text}" for name, text in sorted(each.properties))
+    return f"{each.code} {{{properties}}}" if properties else each.code
+
+
+def _resources(pipeline: PipelineDefinition) -> str:
+    asked = pipeline.resources
+    if asked is None:
+        return ""
+    memory = {"memory": asked.memory_mib, "executor_memory": asked.executor_memory_mib}
+    numbers = {"cores": asked.cores, "executors": asked.executors, "shuffle_partitions": asked.shuffle_partitions}
+    shown = {name: memory_text(mib) for name, mib in memory.items() if mib} | {
+        name: str(number) for name, number in numbers.items() if number
+    }
+    return ", ".join(f"{name}: {text}" for name, text in shown.items())
 
 
 def code_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ingestion.domain.column_types import is_certain_key
-from ingestion.domain.pipelines.affected_keys import check_followed
+from ingestion.domain.pipelines.affected.affected_keys import check_followed
+from ingestion.domain.pipelines.affected.not_followed import NotFollowed
+from ingestion.domain.pipelines.affected.query_shape import Columns, QueryShape
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefinition, PipelineInput
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, PipelineFile, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
-from ingestion.domain.pipelines.query_shape import Columns, NotFollowed, QueryShape
 from ingestion.domain.pipelines.table_file import TABLE_FILE, read_table_file
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE, read_transform_file
 from ingestion.domain.schema import Schema
@@ -111,18 +112,14 @@ def _shape_problems(
 ) -> Iterator[Problem]:
     try:
         shape = QueryShape.of(transform, columns)
-        unknown = [*shape.unknown_columns()] if is_strict else []
-        for column, near in unknown:
-            whose = f"`{shape.by_alias[column.table.lower()].input}` has" if column.table else "No input has"
-            yield Problem(
-                TRANSFORM_FILE,
-                0,
-                f"{whose} {'no' if column.table else 'a'} column `{column.name}`.{near}",
-            )
-        if unknown:
+        missing = shape.missing_columns() if is_strict else []
+        for each in missing:
+            whose = f"`{each.owner}` has no" if each.owner else "No input has a"
+            yield Problem(TRANSFORM_FILE, 0, f"{whose} column `{each.name}`.{each.hint}")
+        if missing:
             return
         for name in _columns_of_select(file, target):
             shape.value_of(name)
-        check_followed(shape, file.facts["record_key"])
+        check_followed(shape, file.facts["record_key"], [each.name for each in file.inputs if each.is_followed])
     except NotFollowed as problem:
         yield Problem(TRANSFORM_FILE, 0, f"What a change reaches cannot be said. {problem}")

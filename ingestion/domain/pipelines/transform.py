@@ -84,8 +84,18 @@ def _unordered_problems(tree: exp.Query) -> list[Problem]:
             0,
             f"{each} takes rows in whatever order they are read, so it has another value each time: use min, max, or min_by and max_by.",
         )
-        for each in sorted({node.sql("spark") for node in tree.find_all(*_UNORDERED)})
+        for each in sorted({node.sql("spark") for node in tree.find_all(*_UNORDERED) if not _is_ordered(node)})
     ]
+
+
+def _is_ordered(node: exp.Expr) -> bool:
+    """`first_value(x) OVER (PARTITION BY ... ORDER BY ...)` goes by that order."""
+    window = node.find_ancestor(exp.Window)
+    return (
+        isinstance(node, exp.FirstValue | exp.LastValue | exp.First | exp.Last)
+        and window is not None
+        and window.args.get("order") is not None
+    )
 
 
 def _unread_problems(tree: exp.Query, inputs: Collection[str]) -> list[Problem]:

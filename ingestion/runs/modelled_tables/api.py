@@ -63,7 +63,11 @@ class ModelledTables(APIView):
                 require(user, "onboard", checked.team)
                 return Response(PlanSerializer(plan_of(checked)).data)
             done = register(
-                texts, actor=user.get_username(), may=partial(require, user, "onboard"), now=wiring.clock.now()
+                texts,
+                actor=user.get_username(),
+                may=partial(require, user, "onboard"),
+                basis=body.validated_data["basis"],
+                now=wiring.clock.now(),
             )
         return Response(RegistrationSerializer(done).data, status.HTTP_201_CREATED)
 

@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce
 
 from ingestion.domain.pipelines.definition import PipelineInput
 from ingestion.domain.pipelines.reading import inputs_of
+from ingestion.lake.lake_copies import lake_copies
 from ingestion.models import Commit, JobKind, JobRun, Pipeline, ReaderPosition
 from ingestion.pipelines.positions import reader_name
 from ingestion.runs.copy_lag import with_table
@@ -107,11 +108,9 @@ def progress_of(copies: Collection[DatasetCopy], *, now: datetime) -> list[CopyP
 
 def _copies_beside(copies: Iterable[DatasetCopy], datasets: Collection[str]) -> dict[tuple[str, int], DatasetCopy]:
     """Of the inputs, by dataset and data center."""
-    there = DatasetCopy.objects.filter(
-        data_center__in={copy.data_center_id for copy in copies}, dataset__name__in=datasets
-    )
-    live = there.filter(dataset__ingested=True, dataset__offboarded_at=None).select_related("dataset", "data_center")
-    return {(copy.dataset.name, copy.data_center_id): copy for copy in live}
+    centers = {copy.data_center_id for copy in copies}
+    there = lake_copies().filter(data_center__in=centers, dataset__name__in=datasets)
+    return {(copy.dataset.name, copy.data_center_id): copy for copy in there}
 
 
 def _reads_of(readers: QuerySet[ReaderPosition], now: datetime) -> dict[tuple[int, str], dict[str, Any]]:

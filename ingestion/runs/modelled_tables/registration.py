@@ -26,11 +26,16 @@ class Registration:
 
 
 def register(
-    texts: Mapping[str, str], *, actor: str, may: Callable[[Team], None] = lambda team: None, now: datetime
+    texts: Mapping[str, str],
+    *,
+    actor: str,
+    may: Callable[[Team], None] = lambda team: None,
+    basis: str = "",
+    now: datetime,
 ) -> Registration:
-    """`may` raises PermissionDenied. Raises BadPipeline, Refused and Conflict."""
+    """`may` raises PermissionDenied. `basis`: of the plan that was shown; empty: none was. Raises BadPipeline, Refused and Conflict."""
     with transaction.atomic():
-        registered = register_pipeline(texts, actor=actor, may=may, now=now)
+        registered = register_pipeline(texts, actor=actor, may=may, basis=basis, now=now)
         copies = registered.dataset.copies.select_related("dataset", "data_center") if registered.remakes_rows else ()
         with_rows = [copy for copy in copies if has_table(copy)]
         for copy in with_rows:

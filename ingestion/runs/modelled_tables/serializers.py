@@ -22,6 +22,13 @@ class PipelineFilesSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(max_length=MAX_LENGTH, trim_whitespace=False),
         help_text=f"The texts of {', '.join(FILES)}, each by its name.",
     )
+    basis = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=64,
+        help_text="Of the plan that was looked at: where what it was made against has changed since, nothing is registered and the answer is 409.",
+    )
 
 
 class RegistrationSerializer(serializers.Serializer[Any]):
@@ -159,6 +166,9 @@ class PlanSerializer(serializers.Serializer[Any]):
         source="checked.data_centers", child=serializers.CharField(), help_text="In which it gets a copy."
     )
     is_new = serializers.BooleanField()
+    basis = serializers.CharField(
+        help_text="A digest of what the plan was made against, to be given with the registration."
+    )
     sentence = serializers.CharField()
     changes = ChangeSerializer(many=True)
     makes_rows = serializers.BooleanField(help_text="All rows of its tables are made, or made anew.")

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from ingestion.runs.job_runs import find_copy
 from ingestion.runs.replicas.setting import end_replication, replicate
-from ingestion.runs.replicas.states import replica_states
+from ingestion.runs.replicas.states import MAX_PENDING, replica_states
 from lakehub import wiring
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import live_dataset
@@ -34,6 +34,19 @@ class ReplicaSerializer(serializers.Serializer[Any]):
     replicated_at = serializers.DateTimeField(allow_null=True)
     resync = serializers.CharField(help_text="Why its last run made it anew; empty where it did not.")
     error = serializers.CharField(help_text="Of its last run.")
+    failed_run = serializers.IntegerField(
+        allow_null=True, help_text="The number of its last run, where that has an error."
+    )
+    pending = serializers.IntegerField(
+        allow_null=True,
+        help_text=f"Commits of the source that it lacks, {MAX_PENDING + 1} for more than {MAX_PENDING}; null: it is not known any more which those are.",
+    )
+    waits_since = serializers.DateTimeField(allow_null=True, help_text="When the first of them was completed.")
+    copied_files = serializers.IntegerField(
+        help_text="By the newest run that has copied any, each compared by checksum."
+    )
+    copied_bytes = serializers.IntegerField()
+    copied_at = serializers.DateTimeField(allow_null=True)
 
 
 class ReplicaList(APIView):

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from ingestion.domain.pipelines.lineage.openlineage import End, LineageTable, PipelineRun
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE
+from ingestion.lake.lake_copies import table_uri
 from ingestion.models import JobRun, JobState, Pipeline
 from ingestion.pipelines.column_lineage import lineage_of
 from ingestion.pipelines.specs import input_copies
@@ -45,7 +46,7 @@ def facts_of(run: JobRun) -> PipelineRun | None:
 
 
 def _table(copy: DatasetCopy) -> LineageTable:
-    name = table_in_lake(copy.uri)
+    name = table_in_lake(table_uri(copy))
     columns = {column["name"]: str(column["type"]) for column in copy.dataset.columns}
     return LineageTable(name.namespace, name.name, copy.dataset.name, columns)
 

@@ -43,3 +43,16 @@ def read_secrets(path: Path) -> dict[str, str]:
             f"Nobody offers the secrets of the job at {path}: its launcher has ended, or they were read before."
         )
     return dict(json.loads(text))
+
+
+def wait_for_end_of_offer(path: Path) -> None:
+    """Returns when the process that offered the secrets has ended, however it did, or offers them no more. They were read before."""
+    try:
+        pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    try:
+        os.set_blocking(pipe, True)
+        os.read(pipe, 1)  # nothing more is written; where nobody may write any more, it ends
+    finally:
+        os.close(pipe)

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ingestion.domain.batch_limits import BatchLimits
+from ingestion.domain.resources.job_resources import JobResources
 from ingestion.spark.contract.job_kinds import KINDS, READING_KINDS
 from ingestion.spark.contract.strict_json import ContractError, dump, load
 from lakehub.kernel.suggest import did_you_mean
@@ -191,10 +192,17 @@ class PipelineInputSpec:
 
 @dataclass(frozen=True)
 class TransformerSpec:
-    """A function `fares.py:round_fares` of the operator's folder. `digest`: of the file, as it was registered; empty: not known."""
+    """A function `fares.py:round_fares` of the operator's folder, or a class `fares.jar:com.example.RoundFares`, which gets `properties`, and needs `jars` besides.
+    `digest`: of the files, as they were registered; empty: not known."""
 
     name: str
     digest: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+
+    @property
+    def is_jvm(self) -> bool:
+        return ".jar:" in self.name
 
 
 @dataclass(frozen=True)
@@ -202,7 +210,7 @@ class PipelineSpec:
     """How the rows of the table are made. `columns`: types by name, in order. `precombine`: of rows with one key the one with the greatest value in
     this column stays. `audits`: tests by name, that the rows have to pass before they are committed, and `auditor`, as `module:function`, who judges them.
     `skip_to`: by input a completion up to which its changes are left out; empty: none are. `transformers`: after the SELECT, in this order, from
-    `transformers_folder` of this machine."""
+    `transformers_folder` of this machine. `resources`: of the session that makes the rows; None: the one that all jobs share."""
 
     inputs: tuple[PipelineInputSpec, ...]
     transform: str
@@ -213,6 +221,12 @@ class PipelineSpec:
     skip_to: dict[str, str] = field(default_factory=dict)
     transformers: tuple[TransformerSpec, ...] = ()
     transformers_folder: str = ""
+    resources: JobResources | None = None
+
+    @property
+    def needs_own_session(self) -> bool:
+        """It asks for another size than the shared one has, or brings code into the JVM."""
+        return self.resources is not None or any(each.is_jvm for each in self.transformers)
 
     @property
     def overwrites(self) -> bool:
@@ -279,6 +293,10 @@ class JobSpec:
 
     def to_json(self) -> str:
         return dump(self)
+
+    @property
+    def needs_own_session(self) -> bool:
+        return self.pipeline is not None and self.pipeline.needs_own_session
 
     @property
     def upto_at(self) -> datetime | None:

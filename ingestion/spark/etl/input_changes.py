@@ -27,6 +27,27 @@ class HistoryGone(LookupError):
     """What was written since the input was read last is not known, or not there, any more. Says why."""
 
 
+_READABLE_VERSIONS = ("8", "9")
+"""Of tables, by Hudi's count: earlier ones have another timeline."""
+MERGE_ON_READ = "MERGE_ON_READ"
+
+
+def keeps_logs(timeline: Timeline) -> bool:
+    """Its files alone do not say which rows it has."""
+    return timeline.properties.get("hoodie.table.type") == MERGE_ON_READ
+
+
+def problem_of_input(uri: str) -> str:
+    """Why changes of the table cannot be followed, as the end of a sentence about it; empty: they can. Raises NotATable."""
+    properties = Timeline(uri).require().properties
+    version = properties.get("hoodie.table.version", "")
+    if version not in _READABLE_VERSIONS:
+        return f"has the table version {version or '(none)'}, and a pipeline reads the versions {' and '.join(_READABLE_VERSIONS)}: let its writer upgrade it"
+    if properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
+        return "keeps no `_hoodie_` columns in its rows (`hoodie.populate.meta.fields` is false), by which a pipeline sees what has changed"
+    return ""
+
+
 @dataclass(frozen=True)
 class ChangedFiles:
     """Paths within the table, without those that both have. `after` and `upto`: completions, the first exclusive. `commits`: in between, which began with `first_instant` at the earliest:
@@ -48,8 +69,8 @@ class ChangedFiles:
         return not self.paths
 
 
-def changed_files(uri: str, after: str) -> ChangedFiles:
-    """Since the completion `after`. Raises HistoryGone."""
+def changed_files(uri: str, after: str, *, is_followed: bool = True) -> ChangedFiles:
+    """Since the completion `after`. Raises HistoryGone, also where `is_followed` and changes lie in logs beside the files: these nobody compares."""
     timeline = Timeline(uri)
     completed = timeline.completed()
     since = [file for file in completed if file.completed > after]
@@ -57,6 +78,12 @@ def changed_files(uri: str, after: str) -> ChangedFiles:
         raise HistoryGone(_why_unknown(uri, after, completed))
     if not since:
         return ChangedFiles(after, after)
+    if keeps_logs(timeline):
+        if is_followed and any(_record(timeline, file).get("operationType") not in TABLE_SERVICES for file in since):
+            raise HistoryGone(
+                f"the table at {uri} keeps its changes in logs ({MERGE_ON_READ}), so it is read as a whole when it has any"
+            )
+        return ChangedFiles(after, since[-1].completed, len(since))
     groups = _touched_groups(timeline, since)
     before = _files_before(timeline, groups, _Committed.of(completed, since))
     now = {group: history.path for group, history in groups.items() if not history.is_replaced}
@@ -166,6 +193,6 @@ def _files_before(
             fitting = sorted(earlier, key=instant_of.__getitem__)[-1:]
         if not fitting:
             raise HistoryGone(
-                f"files of {timeline.uri} that were replaced in `{group.partition or 'the table'}` are cleaned away: its readers have been told of by then"
+                f"files of {timeline.uri} that were replaced in `{group.partition or 'the table'}` are cleaned away"
             )
         yield "/".join(filter(None, (group.partition, fitting[0])))

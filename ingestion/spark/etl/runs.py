@@ -19,7 +19,7 @@ from ingestion.spark.contract.spec import PipelineSpec
 from ingestion.spark.etl import reach, recomputing
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
-from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
+from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files, problem_of_input
 from ingestion.spark.etl.overwriting import can_overwrite, has_one_path, overwriting
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError, logger
@@ -29,8 +29,6 @@ from ingestion.spark.loading.staging import StagedBatch
 from ingestion.spark.loading.write_path import CommitPlan
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
-
-_COPY_ON_WRITE = "COPY_ON_WRITE"
 
 
 def load(job: Job) -> JobReport:
@@ -102,7 +100,8 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     try:
         with job.phase("read"):
             changes = {
-                each.name: changed_files(each.uri, before.get(each.name, "")) for each in job.pipeline_spec.inputs
+                each.name: changed_files(each.uri, before.get(each.name, ""), is_followed=bool(each.affected_keys))
+                for each in job.pipeline_spec.inputs
             }
         if all(each.after == each.upto for each in changes.values()):
             return job.nothing_to_do_report(
@@ -220,12 +219,10 @@ def _evolution(job: Job) -> SchemaEvolution:
 
 
 def _position_now(pipeline: PipelineSpec) -> Position:
-    """Raises JobError where an input is no table yet, or one whose rows lie in logs beside their files."""
+    """Raises JobError where an input is no table yet, or one that cannot be followed."""
     for each in pipeline.inputs:
-        if (kind := Timeline(each.uri).require().properties.get("hoodie.table.type", _COPY_ON_WRITE)) != _COPY_ON_WRITE:
-            raise JobError(
-                f"The input `{each.name}` at {each.uri} is a table of the type {kind}: a pipeline reads {_COPY_ON_WRITE} tables."
-            )
+        if problem := problem_of_input(each.uri):
+            raise JobError(f"The input `{each.name}` at {each.uri} {problem}.")
     completions = {each.name: Timeline(each.uri).latest_completion() for each in pipeline.inputs}
     if empty := [each for each in pipeline.inputs if not completions[each.name]]:
         raise JobError(f"The input `{empty[0].name}` at {empty[0].uri} has no commit yet. Bootstrap it first.")

@@ -202,6 +202,11 @@ def is_lake(plugin: str | None) -> bool:
     return plugin is not None and _of(plugin).is_lake
 
 
+def lake_plugins() -> list[str]:
+    """The names of those that can be used."""
+    return [name for name, storage in STORAGES.usable() if storage.is_lake]
+
+
 def takes_patterns(plugin: str) -> bool:
     return _of(plugin).takes_patterns
 

@@ -1,15 +1,18 @@
-"""What stays in the folder of a submitted job: nothing of rows."""
+"""What stays of a submitted job: nothing of rows in its folder, and no process."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ingestion.launchers import LauncherConfig
+from ingestion.launchers import LauncherConfig, spark_submit
 from ingestion.launchers.spark_submit import ProcessEnd, SparkSubmitLauncher
+from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import DeleteSpec, JobSpec, ReplaySpec, SourceSpec, TableSpec
+from tests.polling import scaled
 
 TABLE = TableSpec("orders", "file:///lake/orders", "file:///lake/_errors/orders", record_key=("id",))
 ROW_JOBS: dict[str, dict[str, Any]] = {
@@ -58,3 +61,22 @@ def test_of_a_job_that_left_no_report_it_is_known_whether_its_time_was_up(tmp_pa
     source = SourceSpec(plugin="sql", url_ref="env:SHOP_URL", object="orders")
     report = job.run(JobSpec("r", "bootstrap", TABLE, source), {})
     assert (report.status, report.timed_out) == ("failed", timed_out)
+
+
+class LingeringJob(SparkSubmitLauncher):
+    """Its process reports and stays, as a JVM does in which foreign code has left a thread."""
+
+    def _command(self, spec: JobSpec, scratch: Path) -> list[str]:
+        report = JobReport(spec.run_id, SUCCEEDED)
+        report.write(scratch / "report.json")
+        return ["sh", "-c", f'cp "{scratch}/report.json" "$2"; sleep 98765']
+
+
+def test_a_process_that_stays_after_its_report_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_submit, "EXIT_TIMEOUT_S", 0.2)
+    source = SourceSpec(plugin="sql", url_ref="env:SHOP_URL", object="orders")
+    launcher = LingeringJob(LauncherConfig(tmp_path, java_home="none"))
+    began = time.monotonic()
+    report = launcher.run(JobSpec("r", "bootstrap", TABLE, source, deadline_s=scaled(30)), {})
+    assert (report.status, report.timed_out) == ("succeeded", False)
+    assert time.monotonic() - began < scaled(15), "long before its deadline"

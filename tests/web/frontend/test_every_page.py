@@ -71,6 +71,7 @@ PAGES = (
     "/audit",
     "/audit?subject=dataset:&since=2026-11-01",
     "/onboarding",
+    "/new-pipeline",
     "/onboarding/flights",
     "/setup",
     "/new-connection",

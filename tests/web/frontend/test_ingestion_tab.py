@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 
 from incidents.models import Incident
-from ingestion.models import BlockedInput, JobKind, JobRun, JobState
+from ingestion.models import BlockedInput, JobKind, JobRun, JobState, Replica
 from lakehub.catalog.models import Dataset
 from quality.models import ExternalRun, PipelineHook
 from tests import factories as make
-from tests.factories import HOUR, MINUTE, NOW, day
+from tests.factories import DAY, HOUR, MINUTE, NOW, day
 
 PAGE = "/datasets/flights/ingestion"
 
@@ -135,3 +135,41 @@ def test_ingestion_is_paused_with_a_reason_and_resumed(page: Client, guest: Clie
         assert guest.post(f"/datasets/flights/{action}", {"why": "x"}).status_code == 403
     assert "Ingestion goes on where it was." in words_of(page.post("/datasets/flights/resume", follow=True))
     assert "Pause ingestion" in words(page)
+
+
+def replicated(flights: Dataset) -> JobRun:
+    """dc2 from dc1, equal to the newest of two commits but one."""
+    source, copy = make.copy_of(flights), make.copy_of(flights, "dc2")
+    Replica.objects.create(copy=copy, source=source, asked_by="ana", asked_at=NOW - DAY)
+    known = make.commit(source, NOW + HOUR, instant="20261117110000000")
+    make.commit(source, NOW + 2 * HOUR, instant="20261117120000000")
+    facts = {"instant": known.instant, "files": 12, "bytes": 3_400_000, "resync": "there was <b>no</b> replica"}
+    return make.run(copy, JobKind.REPLICATE, report={"output": {"replication": facts}})
+
+
+def test_a_copy_that_is_replicated_says_from_where_and_how_far_it_is(page: Client, flights: Dataset) -> None:
+    assert "made from files of another copy" not in words(page)
+    replicated(flights)
+    text = words(page)
+    assert "dc2 from dc1" in text, "in the facts of the frame"
+    assert re.search(r"1 replicamade from files of another copy.*dc2from dc1.*Behind", text)
+    assert re.search(
+        r"Commit ?20261117110000.* Waiting ?1 commit, the first for [12] h( 59 min)? ?Copied last ?12 files, 3.4 MB",
+        text,
+    )
+    assert re.search("Checksums ?agree for all that was copied", text)
+    assert "there was &lt;b&gt;no&lt;/b&gt; replica" in text
+    data = words(page, "/datasets/flights/data")
+    assert "replicated from dc1: how far it is" in data
+
+
+def test_a_replica_whose_run_failed_says_why_and_whether_checksums_differ(page: Client, flights: Dataset) -> None:
+    replicated(flights)
+    run = make.run(make.copy_of(flights, "dc2"), JobKind.REPLICATE, JobState.FAILED, error="ConnectionError: <i>x</i>")
+    text = words(page)
+    assert re.search(rf"Run failed ConnectionError: &lt;i&gt;x&lt;/i&gt; Run {run.pk}", text)
+    assert "The replication into dc2 failed once: the job could not do what was asked." in text
+    JobRun.objects.filter(pk=run.pk).update(error="ChecksumMismatch: The file a was read with 1 bytes")
+    text = words(page)
+    assert "Checksums differ" in text
+    assert "one did not agree: that file was not published" in text

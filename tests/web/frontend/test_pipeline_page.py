@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,6 +153,23 @@ def test_its_files_are_shown_as_they_are_and_whose(table: DatasetCopy, page: Cli
     assert "changed by &lt;i&gt;mallory&lt;/i&gt;" in html
     assert "<script>alert" not in html
     assert not re.search(r"\sstyle=|\son\w+=\"", html)
+
+
+def test_its_transformers_are_shown_in_order_with_the_state_of_their_code(
+    table: DatasetCopy, page: Client, tmp_path: Path, settings: Any
+) -> None:
+    assert "Transformers" not in shown(page)
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    for name in ("late.py", "early.py"):
+        (tmp_path / name).write_text("def go(rows):\n    return rows\n")
+    register("every: 30m", "every: 30m\ntransformers:\n  - python: late.py:go\n  - python: early.py:go")
+    assert "Transformers in this order late.py:go As registered early.py:go As registered" in shown(page)
+    (tmp_path / "late.py").write_text("def go(rows):\n    return rows.distinct()\n")
+    text = shown(page)
+    assert "late.py:go Changed since late.py was changed since it was registered, so runs fail." in text
+    assert "early.py:go As registered" in text
+    settings.LAKEHUB_TRANSFORMERS = ""
+    assert "late.py:go Not known here" in shown(page)
 
 
 def test_a_name_that_attacks_is_text(table: DatasetCopy, page: Client) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import fastavro
 
+from ingestion.lake.lake_copies import table_uri
 from lakehub.catalog.models import DatasetCopy
 
 _STAT = {
@@ -38,7 +39,7 @@ def commit(
     checkpoint: Mapping[str, Any] | None = None,
 ) -> None:
     """A completed commit; `partitions`: value -> (inserts, updates, deletes)."""
-    meta = Path(unquote(urlsplit(copy.uri).path)) / ".hoodie"
+    meta = Path(unquote(urlsplit(table_uri(copy)).path)) / ".hoodie"
     (meta / "timeline").mkdir(parents=True, exist_ok=True)
     (meta / "hoodie.properties").write_text("hoodie.table.version=9\n")
     column = copy.dataset.partition_column

@@ -13,11 +13,15 @@ from django.http import HttpResponse
 from django.test import Client
 
 from ingestion.domain.pipelines.problems import BadPipeline
+from ingestion.domain.resources.job_resources import JobResources
+from ingestion.launchers import LauncherBySize
+from ingestion.launchers.configured import configured_launcher
 from ingestion.models import JobKind, JobRun, JobState, Pipeline, ReaderPosition
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.planning import plan_of
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.pipelines.specs import pipeline_spec_of
+from ingestion.pipelines.transformers import transformer_states
 from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
@@ -28,6 +32,7 @@ from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import MINUTE, NOW
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
+from tests.unit.ingestion.pipelines.test_transformers import jar
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 TEXTS = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM}
@@ -294,6 +299,27 @@ def test_the_plan_says_what_changes_and_who_reads_the_table(inputs: dict[str, Da
     assert "No input has a column `delay`" in direct["problems"][0]
 
 
+def test_a_registration_that_names_its_plan_is_refused_where_the_files_have_changed_since(
+    inputs: dict[str, Dataset], client: Client
+) -> None:
+    signed_in(client, Role.OWNER)
+
+    def register_as_planned(basis: str, **texts: str) -> HttpResponse:
+        body = {"files": {**TEXTS, **texts}, "basis": basis}
+        return client.post("/api/v1/modelled-tables", body, content_type="application/json")  # type: ignore[return-value]  # as every answer is
+
+    of_new = json.loads(post(client, "?check=1").content)["basis"]
+    assert register_as_planned(of_new).status_code == 201
+    answer = register_as_planned(of_new)
+    assert answer.status_code == 409
+    assert "is not as it was when the plan was made" in answer.content.decode()
+    renamed = {"pipeline.yaml": PIPELINE.replace("tier: 2", "tier: 1")}
+    basis = json.loads(post(client, "?check=1", **renamed).content)["basis"]
+    assert register_as_planned(basis, **renamed).status_code == 201
+    assert register_as_planned(basis, **renamed).status_code == 409
+    assert Pipeline.objects.get().files == {**TEXTS, **renamed}
+
+
 def test_a_time_zone_of_partitions_is_fixed_when_the_table_is_made(inputs: dict[str, Dataset]) -> None:
     register()
     (problem,) = problems(**{"pipeline.yaml": PIPELINE + "partition_tz: Europe/Berlin\n"})
@@ -401,3 +427,91 @@ def test_other_code_of_a_transformer_makes_all_rows_anew_where_it_is_registered_
     settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
     assert register_pipeline(texts, actor="ana", now=NOW).remakes_rows
     assert Pipeline.objects.get().transformer_digests != before
+
+
+def test_the_code_of_transformers_is_compared_with_what_was_registered(
+    inputs: dict[str, Dataset], tmp_path: Path, settings: Any
+) -> None:
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    code = tmp_path / "fares.py"
+    code.write_text("def round_fares(rows):\n    return rows\n\n\ndef with_zone(rows):\n    return rows\n")
+    two = TRANSFORMED["pipeline.yaml"] + "  - python: fares.py:with_zone\n"
+    register(**{"pipeline.yaml": two})
+    registered = Pipeline.objects.get()
+
+    def states() -> list[tuple[str, str]]:
+        return [(each.name, str(each.state)) for each in transformer_states(registered)]
+
+    both = ["fares.py:round_fares", "fares.py:with_zone"]
+    assert states() == [(name, "as registered") for name in both]
+    code.write_text("def round_fares(rows):\n    return rows.distinct()\n")
+    assert states() == [(both[0], "changed"), (both[1], "gone")]
+    assert "fares.py was changed since it was registered, so runs fail." in transformer_states(registered)[0].why
+    registered.transformer_digests = {}
+    assert states()[0] == (both[0], "not known")
+    for folder in ("", str(tmp_path / "elsewhere")):
+        settings.LAKEHUB_TRANSFORMERS = folder
+        assert states() == [(name, "not known") for name in both]
+    registered.files = {"pipeline.yaml": "name: ["}
+    assert states() == []
+
+
+SIZED = {"pipeline.yaml": PIPELINE + "resources:\n  memory: 4g\n  cores: 3\n"}
+
+
+def test_resources_are_told_to_its_jobs_and_are_about_later_runs(inputs: dict[str, Dataset], settings: Any) -> None:
+    settings.LAKEHUB_SPARK_MAX_MEMORY, settings.LAKEHUB_SPARK_MAX_CORES = 4096, 3
+    copy = given.copy_of(register())
+    assert pipeline_spec_of(copy).resources is None
+    assert not register_pipeline({**TEXTS, **SIZED}, actor="ana", now=NOW).remakes_rows
+    launcher = FakeLauncher()
+    feed_schedule.request_due_runs(now=NOW)
+    run_worker.run_next(worker_at(NOW, launcher))
+    ((spec, _),) = launcher.asked
+    assert spec.needs_own_session
+    assert spec.pipeline is not None
+    assert spec.pipeline.resources == JobResources(memory_mib=4096, cores=3)
+
+
+def test_more_than_the_operator_allows_is_refused_by_line_and_by_runs_where_it_was_lowered_since(
+    inputs: dict[str, Dataset], settings: Any
+) -> None:
+    settings.LAKEHUB_SPARK_MAX_MEMORY, settings.LAKEHUB_SPARK_MAX_CORES = 2048, 2
+    memory, cores = problems(**SIZED)
+    assert memory == "pipeline.yaml:12: `resources` asks for 4g of memory, and this instance allows 2g for a session. Ask for less, or ask its operator to raise LAKEHUB_SPARK_MAX_MEMORY."  # fmt: skip
+    assert cores.startswith("pipeline.yaml:13: `resources` asks for 3 cores, and this instance allows 2 for a session.")
+    assert not Pipeline.objects.exists()
+    settings.LAKEHUB_SPARK_MAX_MEMORY, settings.LAKEHUB_SPARK_MAX_CORES = 4096, 3
+    register(**SIZED)
+    feed_schedule.request_due_runs(now=NOW)
+    settings.LAKEHUB_SPARK_MAX_MEMORY, launcher = 2048, FakeLauncher()
+    run = run_worker.run_next(worker_at(NOW, launcher))
+    assert run is not None
+    assert not launcher.asked
+    run.refresh_from_db()
+    assert run.error.startswith("The pipeline `flights-by-day` cannot run: `resources` asks for 4g of memory")
+
+
+def test_a_class_of_a_jar_is_told_to_its_jobs_with_its_properties_and_the_digest_of_its_jars(
+    inputs: dict[str, Dataset], tmp_path: Path, settings: Any
+) -> None:
+    settings.LAKEHUB_TRANSFORMERS = str(tmp_path)
+    step = "transformers:\n  - {jvm: fares.jar:com.example.Round, properties: {fares.digits: 2}, jars: [rates.jar]}\n"
+    texts = {**TEXTS, "pipeline.yaml": PIPELINE + step}
+    jar(tmp_path / "fares.jar", "com.example.Round")
+    (problem,) = problems(**texts)
+    assert problem.startswith("pipeline.yaml:12: The transformer `fares.jar:com.example.Round` is not there: the folder of LAKEHUB_TRANSFORMERS has no file `rates.jar`.")  # fmt: skip
+    jar(tmp_path / "rates.jar", "com.example.Rates")
+    (step_spec,) = pipeline_spec_of(given.copy_of(register(**texts))).transformers
+    assert (step_spec.is_jvm, step_spec.properties, step_spec.jars) == (True, {"fares.digits": "2"}, ("rates.jar",))
+    assert step_spec.digest
+    jar(tmp_path / "rates.jar", "com.example.Rates", "com.example.More")
+    (change,) = plan_of(check_pipeline(texts)).changes
+    assert (change.what, str(change.effect)) == ("code of fares.jar:com.example.Round + rates.jar", "all rows")
+
+
+def test_the_workers_launcher_has_one_for_sessions_of_their_own(settings: Any) -> None:
+    settings.LAKEHUB_LAUNCHER = "warm"
+    launcher = configured_launcher.__wrapped__()
+    assert isinstance(launcher, LauncherBySize)
+    assert (type(launcher._shared).__name__, type(launcher._own).__name__) == ("WarmLauncher", "SparkSubmitLauncher")

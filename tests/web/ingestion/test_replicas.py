@@ -14,8 +14,10 @@ from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.replicas.schedule import LOOK_EVERY, RETRY_AFTER
 from ingestion.runs.replicas.setting import end_replication, replicate
+from ingestion.runs.replicas.states import replica_states
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.replication.copying import ChecksumMismatch
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Conflict, Refused
@@ -172,6 +174,43 @@ def test_owners_set_it_over_the_api_and_see_how_far_it_is(copies: tuple[DatasetC
     assert (state["data_center"], state["mib_per_s"], state["is_equal"], state["resync"]) == ("dc2", 20, True, "there is no replica yet")  # fmt: skip
     assert client.delete(f"{address}/dc2").status_code == 204
     assert client.delete(f"{address}/dc2").status_code == 404
+
+
+def test_it_says_what_waits_and_what_was_copied(copies: tuple[DatasetCopy, DatasetCopy]) -> None:
+    source, copy = copies
+    replicate(copy, source, mib_per_s=None, actor="ana", now=NOW)
+    commit(source, NOW, "1")
+    commit(source, NOW + MINUTE, "2")
+    (begins,) = replica_states(copy.dataset)
+    assert (begins.instant, begins.pending, begins.waits_since, begins.copied_at) == ("", 2, NOW, None)
+    run = ended(copy, "replicate", at=NOW + MINUTE)
+    run.report = {"output": {"replication": {"instant": "1", "files": 3, "bytes": 4_000}}}
+    run.save()
+    ended(copy, "replicate", at=NOW + 2 * MINUTE, state=JobState.FAILED)
+    (behind,) = replica_states(copy.dataset)
+    assert (behind.pending, behind.waits_since, behind.is_equal) == (1, NOW + MINUTE, False)
+    assert (behind.copied_files, behind.copied_bytes, behind.copied_at) == (3, 4_000, NOW + MINUTE)
+    commit(source, NOW + 2 * MINUTE, "3")
+    nothing = ended(copy, "replicate", at=NOW + 3 * MINUTE)
+    nothing.report = {"output": {"replication": {"instant": "3", "files": 0, "bytes": 0}}}
+    nothing.save()
+    (equal,) = replica_states(copy.dataset)
+    assert (equal.pending, equal.is_equal, equal.copied_files) == (0, True, 3)
+    Commit.objects.filter(copy=source, instant="3").delete()
+    (forgotten,) = replica_states(copy.dataset)
+    assert (forgotten.pending, forgotten.is_equal) == (None, False)
+
+
+def test_a_checksum_that_did_not_agree_is_told_apart_from_other_errors(
+    copies: tuple[DatasetCopy, DatasetCopy],
+) -> None:
+    source, copy = copies
+    replicate(copy, source, mib_per_s=None, actor="ana", now=NOW)
+    run = ended(copy, "replicate", JobState.FAILED)
+    for error, differ in (("ConnectionError: refused", False), (f"{ChecksumMismatch.__name__}: The file x", True)):
+        JobRun.objects.filter(pk=run.pk).update(error=error)
+        (state,) = replica_states(copy.dataset)
+        assert (state.error, state.failed_run, state.checksums_differ) == (error, run.pk, differ)
 
 
 def test_it_is_set_shown_and_ended_by_command(copies: tuple[DatasetCopy, DatasetCopy]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ingestion.domain.pipelines.affected.query_shape import Columns
 from ingestion.domain.pipelines.definition import PipelineDefinition
 from ingestion.domain.pipelines.lineage.select_lineage import NotTraced, SelectLineage, trace_select
 from ingestion.domain.pipelines.lineage.uses import InputColumn, Uses
-from ingestion.domain.pipelines.query_shape import Columns
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 from sqlglot.schema import MappingSchema
 
+from ingestion.domain.pipelines.affected.query_shape import Columns
 from ingestion.domain.pipelines.lineage.uses import InputColumn, Use, Uses, gather_uses, pairs_of
-from ingestion.domain.pipelines.query_shape import Columns
 from lakehub.user_sql.sql_text import PARSER_ERRORS, parse_statements
 
 MAX_COLUMNS = 2_000

@@ -12,9 +12,13 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from ingestion.spark.contract.spec import TransformerSpec
 from ingestion.spark.contract.strict_json import dump, load
 from ingestion.spark.etl.transformers import chain
+from ingestion.spark.etl.transformers.errors import BadTransformer
 from ingestion.spark.etl.transformers.files import NoTransformer, TransformerCode, read_transformer
+from ingestion.spark.etl.transformers.jars import JarCode, read_jars
+from ingestion.spark.etl.transformers.jvm import JvmTransformer
 from ingestion.spark.etl.transformers.request import Answer, Request
 from ingestion.spark.etl.views import session_beside
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN
@@ -29,7 +33,7 @@ def main(answer_path: Path) -> None:
 
     try:
         _run(request, on_call=lambda name: tell(Answer(running=name)))
-    except (chain.BadTransformer, NoTransformer) as problem:
+    except (BadTransformer, NoTransformer) as problem:
         tell(Answer(is_done=True, problem=str(problem)))
     else:
         tell(Answer(is_done=True))
@@ -43,7 +47,7 @@ def _end_with_parent() -> None:
 
 
 def _run(request: Request, on_call: Any) -> None:
-    codes = [_registered_code(request.folder, each.name, each.digest) for each in request.transformers]
+    codes = [_registered_code(request.folder, each) for each in request.transformers]
     transformers = chain.load(codes, on_call)
     spark = _session_in(request)
     made = chain.Chain(
@@ -58,13 +62,15 @@ def _run(request: Request, on_call: Any) -> None:
         made.check_halves()
 
 
-def _registered_code(folder: str, name: str, digest: str) -> TransformerCode:
-    code = read_transformer(folder, name)
-    if digest and code.digest != digest:
+def _registered_code(folder: str, spec: TransformerSpec) -> TransformerCode | JvmTransformer:
+    name = spec.name
+    code = read_jars(folder, name, spec.jars) if spec.is_jvm else read_transformer(folder, name)
+    if spec.digest and code.digest != spec.digest:
+        files = ", ".join((name.partition(":")[0], *spec.jars))
         raise NoTransformer(
-            f"The transformer `{name}` is not as it was when the pipeline was registered: {code.file} was changed since, or differs between machines. Register the pipeline again, so that all rows are made by the new one."
+            f"The transformer `{name}` is not as it was when the pipeline was registered: {files} was changed since, or differs between machines. Register the pipeline again, so that all rows are made by the new one."
         )
-    return code
+    return JvmTransformer(code, spec.properties) if isinstance(code, JarCode) else code
 
 
 def _session_in(request: Request) -> SparkSession:

@@ -14,8 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ingestion.spark.etl.transformers.errors import error_place
+from ingestion.spark.etl.transformers.errors import BadTransformer, error_place
 from ingestion.spark.etl.transformers.files import TransformerCode
+from ingestion.spark.etl.transformers.jvm import JvmTransformer
 from lakehub.kernel.suggest import did_you_mean
 
 _GIVEN = "_lakehub_given"
@@ -25,20 +26,19 @@ _MAX_TRIED = 1_000
 """Rows of a test."""
 
 
-class BadTransformer(RuntimeError):
-    """A transformer did what it may not; the message has its name."""
-
-
 @dataclass(frozen=True)
 class Transformer:
     name: str
     run: Callable[[DataFrame], object]
 
 
-def load(codes: Sequence[TransformerCode], on_call: Callable[[str], object]) -> list[Transformer]:
-    """Each file is run, once. Raises BadTransformer."""
+def load(codes: Sequence[TransformerCode | JvmTransformer], on_call: Callable[[str], object]) -> list[Transformer]:
+    """Each file is run, once; classes are loaded when they are called. Raises BadTransformer."""
     modules, transformers = dict[str, ModuleType](), list[Transformer]()
     for code in codes:
+        if isinstance(code, JvmTransformer):
+            transformers.append(Transformer(code.code.name, code))
+            continue
         on_call(code.name)
         if code.file not in modules:
             modules[code.file] = _module_of(code)
@@ -62,6 +62,8 @@ def _module_of(code: TransformerCode) -> ModuleType:
 def _guarded(name: str, what: str, call: Callable[[], object]) -> object:
     try:
         return call()
+    except BadTransformer:
+        raise
     except BaseException as problem:  # sys.exit too: it ends the run, and says so
         raise BadTransformer(
             f"The transformer `{name}` {what}: {error_place(problem)}.{_IN_LOG}{_NOTHING}"

@@ -6,6 +6,7 @@ import re
 import sys
 import traceback
 from pathlib import PurePath
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
@@ -15,13 +16,17 @@ _PLACE = re.compile(r'^\s*File "([^"/\\<>]+\.py)", line (\d+)', re.MULTILINE)
 """Files of transformers have no folder in a traceback."""
 
 
+class BadTransformer(RuntimeError):
+    """A transformer did what it may not; the message has its name."""
+
+
 def error_place(problem: BaseException) -> str:
     """Such as `fares.py:12: ValueError`. The words go to the log."""
     text = str(problem)
     print(text, file=sys.stderr)
     if _TRACEBACK in text:
         return _of_traceback(text)
-    kind = _java_class(problem) if isinstance(problem, Py4JJavaError) else type(problem).__name__
+    kind = java_class(problem)[0] if isinstance(problem, Py4JJavaError) else type(problem).__name__
     places = [
         frame
         for frame in traceback.extract_tb(problem.__traceback__)
@@ -45,8 +50,9 @@ def _until_java(lines: list[str]) -> list[str]:
     return lines[: ends[0]] if ends else lines
 
 
-def _java_class(problem: Py4JJavaError) -> str:
+def java_class(problem: Py4JJavaError) -> tuple[str, Any]:
+    """The name of the innermost error's class, and the error."""
     cause = problem.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()
-    return str(cause.getClass().getName())
+    return str(cause.getClass().getName()), cause

@@ -1,4 +1,4 @@
-"""The operator's folder of Python files from which pipelines name transformers. Files are read here, and nothing in them is run."""
+"""The operator's folder of files from which pipelines name transformers, and its Python files. They are read here, and nothing in them is run."""
 
 from __future__ import annotations
 
@@ -39,11 +39,7 @@ class TransformerCode:
 
 def read_transformer(folder: str, name: str) -> TransformerCode:
     """Raises NoTransformer."""
-    if not folder:
-        raise NoTransformer(
-            f"The transformer `{name}` cannot be used: this instance takes none. Its operator allows them by a folder of Python files in {_SETTING}."
-        )
-    text = _read_file(Path(folder), name.partition(":")[0], name)
+    text = _text_of(path_in_folder(folder, name.partition(":")[0], name), name)
     code = TransformerCode(name, text)
     try:
         statements = ast.parse(text, code.file).body
@@ -58,22 +54,32 @@ def read_transformer(folder: str, name: str) -> TransformerCode:
     return code
 
 
-def _read_file(folder: Path, file: str, name: str) -> str:
-    path = (folder / file).resolve()
-    if not folder.is_dir():
+def path_in_folder(folder: str, file: str, name: str) -> Path:
+    """Of a file that the transformer `name` needs. Raises NoTransformer where it is not in the folder itself."""
+    if not folder:
+        raise NoTransformer(
+            f"The transformer `{name}` cannot be used: this instance takes none. Its operator allows them by a folder of files in {_SETTING}."
+        )
+    root = Path(folder)
+    path = (root / file).resolve()
+    if not root.is_dir():
         raise NoTransformer(
             f"The transformer `{name}` is not there: the folder that {_SETTING} names is not on this machine. Put it there, with the same files on every machine that runs jobs."
         )
-    if path.parent != folder.resolve():
+    if path.parent != root.resolve():
         raise NoTransformer(
             f"The transformer `{name}` cannot be used: `{file}` leads out of the folder of {_SETTING}. Put the file itself there."
         )
     if not path.is_file():
-        there = sorted(each.name for each in folder.glob("*.py"))
+        there = sorted(each.name for each in root.glob(f"*{path.suffix}"))
         raise NoTransformer(
             f"The transformer `{name}` is not there: the folder of {_SETTING} has no file `{file}`.{did_you_mean(file, there)}"
         )
-    content = path.open("rb").read(MAX_BYTES + 1)
+    return path
+
+
+def _text_of(path: Path, name: str) -> str:
+    content, file = path.open("rb").read(MAX_BYTES + 1), name.partition(":")[0]
     if len(content) > MAX_BYTES:
         raise NoTransformer(f"The transformer `{name}` cannot be used: `{file}` has more than {MAX_BYTES:,} bytes.")
     try:

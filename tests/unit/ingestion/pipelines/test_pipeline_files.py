@@ -117,8 +117,8 @@ def test_what_is_wrong_in_the_table_is_told(old: str, new: str, expected: str) -
         (TRANSFORM.replace(" JOIN", " LEFT JOIN"), "The key `airline` may come from `a`, which is joined by LEFT JOIN"),
         (TRANSFORM.replace(" JOIN", " FULL JOIN"), "It has a FULL JOIN: write it with JOIN or LEFT JOIN."),
         (TRANSFORM.replace("sum(f.delay) AS delay", "sum(f.delay) AS dely"), "The SELECT has no column `delay` of its own"),
-        ("WITH x AS (SELECT 1 AS y) " + TRANSFORM, "It has WITH: make what it defines a pipeline of its own"),
-        (TRANSFORM.replace("count(*)", "count(*) OVER (PARTITION BY f.day)"), "It has a window"),
+        ("WITH x AS (SELECT 1 AS y) " + TRANSFORM, "It reads no table: write `FROM <SRC>`."),
+        (TRANSFORM.replace("count(*)", "count(*) OVER (ORDER BY f.day)"), "It has a window without PARTITION BY"),
         ("SELECT f.day, 'x' AS airline, 1 AS flights, f.delay FROM <SRC> f", "The input `airlines` is not read"),
     ],
 )  # fmt: skip

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ingestion.domain.pipelines.affected_keys import affected_partitions, partition_source
+from ingestion.domain.pipelines.affected.affected_keys import affected_partitions, partition_source
+from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.definition import PipelineDefinition
-from ingestion.domain.pipelines.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import read_pipeline
 from ingestion.spark.etl.overwriting import has_one_path
 from ingestion.spark.etl.reach import values_in_paths

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ import pytest
 from ingestion.domain.pipelines.definition import Transformer
 from ingestion.domain.pipelines.plan import Effect, changes_between, code_changes
 from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.spark.etl.transformers import jars
 from ingestion.spark.etl.transformers.errors import error_place
 from ingestion.spark.etl.transformers.files import MAX_BYTES, NoTransformer, read_transformer
+from ingestion.spark.etl.transformers.jars import copied, read_jars
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM, problems
 
 TWO = "transformers:\n  - python: fares.py:round_fares\n  - {python: fares.py:with_zone}\n"
@@ -29,10 +33,23 @@ def test_they_are_read_in_their_order_with_their_lines() -> None:
     ("transformers", "why"),
     [
         ("transformers: fares.py:f\n", "pipeline.yaml:11: `transformers` is a list"),
-        ("transformers:\n  - fares.py:f\n", "pipeline.yaml:12: A transformer is a function in Python: write `- python: fares.py:round_fares`."),
-        ("transformers:\n  - pyton: fares.py:f\n", "pipeline.yaml:12: A transformer has no field `pyton`: it is a function in Python. Did you mean `python`?"),
+        ("transformers:\n  - fares.py:f\n", "pipeline.yaml:12: A transformer is a function in Python or a class of the JVM: write `- python: fares.py:round_fares`, or `- jvm: fares.jar:com.example.RoundFares`."),
+        ("transformers:\n  - pyton: fares.py:f\n", "pipeline.yaml:12: A transformer has no field `pyton`. Did you mean `python`?"),
         ("transformers:\n  - class: org.example.Fares\n", "pipeline.yaml:12: A transformer has no field `class`"),
         ("transformers:\n  - python: [a, b]\n", "pipeline.yaml:12: A transformer is a function"),
+        ("transformers:\n  - {python: fares.py:f, properties: {a: b}}\n", "pipeline.yaml:12: A function in Python has no field `properties`."),
+        ("transformers:\n  - {python: fares.py:f, jvm: fares.jar:F}\n", "pipeline.yaml:12: A class of the JVM has no field `python`."),
+        ("transformers:\n  - {jvm: fares.jar:F, property: {a: b}}\n", "pipeline.yaml:12: A class of the JVM has no field `property`. Did you mean `properties`?"),
+        ("transformers:\n  - jvm: com.example.Fares\n", "pipeline.yaml:12: `jvm` is 'com.example.Fares': write `fares.jar:com.example.RoundFares`, with a jar that is in the operator's folder itself"),
+        ("transformers:\n  - jvm: ../fares.jar:F\n", "pipeline.yaml:12: `jvm` is '../fares.jar:F'"),
+        ("transformers:\n  - jvm: fares.jar:a..B\n", "pipeline.yaml:12: `jvm` is 'fares.jar:a..B'"),
+        ("transformers:\n  - {jvm: a.jar:F, jars: [x/y.jar]}\n", "pipeline.yaml:12: `jars` is a list of 10 jars at most"),
+        ("transformers:\n  - {jvm: a.jar:F, jars: b.jar}\n", "pipeline.yaml:12: `jars` is a list of 10 jars at most"),
+        ("transformers:\n  - {jvm: a.jar:F, jars: [b.jar, [c.jar]]}\n", "pipeline.yaml:12: `jars` is a list of 10 jars at most"),
+        ("transformers:\n  - {jvm: a.jar:F, properties: [a]}\n", "pipeline.yaml:12: `properties` gives each name one text"),
+        ("transformers:\n  - {jvm: a.jar:F, properties: {a: [b]}}\n", "pipeline.yaml:12: `properties` gives each name one text"),
+        ("transformers:\n  - {jvm: a.jar:F, properties: {a: " + "x" * 1001 + "}}\n", "pipeline.yaml:12: `properties` has 50 names at most, and no name or value of more than 1,000 characters."),
+        ("transformers:\n  - {jvm: a.jar:F, properties: {" + ", ".join(f"k{n}: v" for n in range(51)) + "}}\n", "pipeline.yaml:12: `properties` has 50 names at most"),
         ("transformers:\n  - python: ../fares.py:f\n", "pipeline.yaml:12: `python` is '../fares.py:f': write `fares.py:round_fares`, with a file that is in the operator's folder itself"),
         ("transformers:\n  - python: fares.round\n", "pipeline.yaml:12: `python` is 'fares.round': write"),
         ("transformers:\n  - python: /etc/x.py:f\n", "pipeline.yaml:12: `python` is '/etc/x.py:f'"),
@@ -136,3 +153,84 @@ ZeroDivisionError: integer division or modulo by zero
 \tat org.apache.spark.api.python.BasePythonRunner(PythonRunner.scala:572)
 """
     assert error_place(RuntimeError(text)) == "fares.py:45: ZeroDivisionError"
+
+
+JVM = "transformers:\n  - jvm: fares.jar:com.example.Round\n    properties: {fares.digits: 2}\n    jars: [rates.jar]\n"
+
+
+def test_a_class_of_the_jvm_has_its_jar_its_properties_and_the_jars_that_it_needs() -> None:
+    (read,) = read_pipeline({**TEXTS, "pipeline.yaml": PIPELINE + JVM}).transformers
+    assert read == Transformer("fares.jar:com.example.Round", 12, (("fares.digits", "2"),), ("rates.jar",))
+    assert (read.is_jvm, read.code) == (True, "fares.jar:com.example.Round + rates.jar")
+    assert not Transformer("jar.py:f").is_jvm
+    (change,) = changes_between(
+        read_pipeline({**TEXTS, "pipeline.yaml": PIPELINE + JVM}),
+        read_pipeline({**TEXTS, "pipeline.yaml": PIPELINE + JVM.replace("digits: 2", "digits: 3")}),
+    )
+    assert (change.after, change.effect) == ("fares.jar:com.example.Round + rates.jar {fares.digits: 3}", Effect.ALL_ROWS)  # fmt: skip
+
+
+def jar(path: Path, *classes: str) -> bytes:
+    with zipfile.ZipFile(path, "w") as made:
+        for each in classes:
+            made.writestr(f"{each.replace('.', '/')}.class", each)
+    return path.read_bytes()
+
+
+def test_a_jar_is_read_and_not_run_and_its_digest_is_of_all_jars(folder: Path) -> None:
+    content = jar(folder / "fares.jar", "com.example.Round", "com.example.Round$Inner")
+    jar(folder / "rates.jar", "com.example.Rates")
+    code = read_jars(str(folder), "fares.jar:com.example.Round")
+    assert (code.class_name, code.digest) == ("com.example.Round", hashlib.sha256(content).hexdigest())
+    assert read_jars(str(folder), "fares.jar:com.example.Round$Inner").digest == code.digest
+    both = read_jars(str(folder), "fares.jar:com.example.Round", ("rates.jar",))
+    assert [path.name for path in both.paths] == ["fares.jar", "rates.jar"]
+    jar(folder / "rates.jar", "com.example.Rates", "com.example.More")
+    assert read_jars(str(folder), "fares.jar:com.example.Round").digest == code.digest
+    assert read_jars(str(folder), "fares.jar:com.example.Round", ("rates.jar",)).digest != both.digest
+
+
+def test_a_jar_or_class_that_is_not_there_is_refused(folder: Path, tmp_path: Path) -> None:
+    def refusal(name: str, *jars: str, in_folder: str = str(folder)) -> str:
+        with pytest.raises(NoTransformer) as refused:
+            read_jars(in_folder, name, jars)
+        return str(refused.value)
+
+    jar(folder / "fares.jar", "com.example.Round")
+    assert "fares.jar has no class `com.example.Rond`. Did you mean `com.example.Round`?" in refusal("fares.jar:com.example.Rond")  # fmt: skip
+    assert "has no file `fars.jar`. Did you mean `fares.jar`?" in refusal("fars.jar:com.example.Round")
+    assert "has no file `rates.jar`" in refusal("fares.jar:com.example.Round", "rates.jar")
+    assert "this instance takes none" in refusal("fares.jar:com.example.Round", in_folder="")
+    (folder / "text.jar").write_text("no jar")
+    assert "`text.jar` is no jar" in refusal("text.jar:com.example.Round")
+    jar(tmp_path / "outside.jar", "com.example.Round")
+    (folder / "link.jar").symlink_to(tmp_path / "outside.jar")
+    assert "`link.jar` leads out of the folder" in refusal("link.jar:com.example.Round")
+    assert "`link.jar` leads out of the folder" in refusal("fares.jar:com.example.Round", "link.jar")
+
+
+def test_a_jvm_opens_a_copy_that_nobody_replaces(folder: Path, tmp_path: Path) -> None:
+    content = jar(folder / "fares.jar", "com.example.Round")
+    code = read_jars(str(folder), "fares.jar:com.example.Round")
+    (copy,) = copied(code, tmp_path)
+    assert copy == tmp_path / f"{code.digest}.jar"
+    jar(folder / "fares.jar", "com.example.Round", "com.example.More")
+    assert copied(code, tmp_path) == [copy]
+    assert copy.read_bytes() == content
+    copy.unlink()
+    with pytest.raises(NoTransformer, match=r"`fares.jar` was written while it was read"):
+        copied(code, tmp_path)
+
+
+def test_a_jar_that_is_named_often_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar(folder / "large.jar", "com.example.Round")
+    read, count = list[Path](), jars._content_digest
+
+    def counted(path: Path) -> str:
+        read.append(path)
+        return count(path)
+
+    monkeypatch.setattr(jars, "_content_digest", counted)
+    for _ in range(20):
+        read_jars(str(folder), "large.jar:com.example.Round", ("large.jar",) * 10)
+    assert len(read) == 1

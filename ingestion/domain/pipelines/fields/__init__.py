@@ -1,0 +1,1 @@
+"""Fields of `pipeline.yaml` that have fields of their own."""

@@ -1,0 +1,1 @@
+"""How large the Spark sessions of jobs are."""
