@@ -109,27 +109,29 @@ class _Tracer:
             raise NotTraced("It has WITH RECURSIVE.")
         if isinstance(query, exp.Select):
             return self._trace_select(scope, query)
-        if isinstance(query, exp.Union):
-            return self._trace_union(scope, query)
+        if isinstance(query, exp.SetOperation):
+            return self._trace_set_operation(scope, query)
         raise NotTraced(f"It has {query.key.upper()}.")
 
-    def _trace_union(self, scope: Scope, query: exp.Union) -> SelectLineage:
-        """Columns that stand in the same place are one, by the name that the first has."""
+    def _trace_set_operation(self, scope: Scope, query: exp.SetOperation) -> SelectLineage:
+        """Columns that stand in the same place are one, by the name that the first side has. EXCEPT and INTERSECT have rows of the first side, chosen by both."""
         sides = [self.trace(each) for each in scope.set_operation_scopes]
         if query.args.get("by_name") or len({len(side.columns) for side in sides}) != 1:
-            raise NotTraced("It has a UNION whose sides have other columns.")
+            raise NotTraced(f"It has {query.key.upper()} of queries with other columns.")
+        all_used = [column for side in sides for uses in side.columns.values() for column in uses]
+        rows = [*(pair for side in sides for pair in pairs_of(side.rows))]
+        if not isinstance(query, exp.Union):
+            rows += [(column, Use.FILTER) for column in all_used]
+            sides = sides[:1]
+        if query.args.get("distinct"):
+            rows += [(column, Use.GROUP_BY) for side in sides for uses in side.columns.values() for column in uses]
         by_place = zip(*(side.columns.values() for side in sides), strict=True)
         columns = {name: gather_uses(pairs_of(*uses)) for name, uses in zip(sides[0].columns, by_place, strict=True)}
-        rows = [*(pair for side in sides for pair in pairs_of(side.rows))]
-        if query.args.get("distinct"):
-            rows += [(column, Use.GROUP_BY) for uses in columns.values() for column in uses]
         return SelectLineage(columns, gather_uses(rows))
 
     def _trace_select(self, scope: Scope, query: exp.Select) -> SelectLineage:
         if scope.udtf_scopes or scope.pivots or query.args.get("laterals"):
             raise NotTraced("It makes several rows of one, or columns of rows: LATERAL VIEW, UNNEST or PIVOT.")
-        if scope.subquery_scopes or scope.semi_or_anti_join_tables:
-            raise NotTraced("It has a query within an expression, or a SEMI or ANTI JOIN.")
         columns: dict[str, Uses] = {}
         for item in query.selects:
             if _is_star(item):
@@ -138,7 +140,9 @@ class _Tracer:
         return SelectLineage(columns, gather_uses(self._row_uses(scope, query, columns)))
 
     def _row_uses(self, scope: Scope, query: exp.Select, columns: Mapping[str, Uses]) -> _Pairs:
-        for _, source in scope.selected_sources.values():
+        # A table that SEMI and ANTI JOIN look into makes no column, so it is not among the selected ones.
+        only_asked = [scope.sources.get(name) for name in scope.semi_or_anti_join_tables]
+        for source in (*(source for _, source in scope.selected_sources.values()), *only_asked):
             if isinstance(source, Scope):
                 yield from pairs_of(self.trace(source).rows)
         clauses = [(join.args.get("on"), Use.JOIN) for join in query.args.get("joins") or ()]
@@ -158,11 +162,17 @@ class _Tracer:
             if isinstance(node, exp.Column):
                 uses = self._uses_of_column(scope, node, made)
                 yield from ((column, outer.of(inner)) for column, inner in pairs_of(uses))
+            elif isinstance(node, exp.Query) and (within := _scope_of(scope, node)) is not None:
+                # Of EXISTS and IN what they look at decides; of a query that makes a value, how it is made.
+                traced = self.trace(within)
+                yield from (
+                    (column, outer.of(inner)) for column, inner in pairs_of(traced.rows, *traced.columns.values())
+                )
             else:
                 waiting += [(child, outer.of(_use_of_part(node, child))) for child in node.iter_expressions()]
 
     def _uses_of_column(self, scope: Scope, column: exp.Column, made: Mapping[str, Uses]) -> Uses:
-        source, name = scope.sources.get(column.table), column.name.lower()
+        source, name = _source_of(scope, column.table), column.name.lower()
         if isinstance(source, exp.Table):
             if source.name.lower() not in self._known:
                 raise NotTraced(f"The catalog does not know the columns of `{source.name}`.")
@@ -172,6 +182,19 @@ class _Tracer:
         if uses is None:
             raise NotTraced(f"The catalog does not know whose column `{column.name}` is.")
         return uses
+
+
+def _scope_of(scope: Scope, query: exp.Query) -> Scope | None:
+    """Of a query within an expression, in brackets or not."""
+    return next((each for each in scope.subquery_scopes if each.expression is query.unnest()), None)
+
+
+def _source_of(scope: Scope, table: str) -> exp.Table | Scope | None:
+    """What a query within an expression reads itself comes before what those around it read."""
+    source = scope.sources.get(table)
+    if source is None and scope.is_subquery and scope.parent is not None:
+        return _source_of(scope.parent, table)
+    return source
 
 
 def _use_of_part(node: exp.Expr, part: exp.Expr) -> Use:
