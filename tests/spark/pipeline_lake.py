@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
-from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
 from ingestion.domain.pipelines.affected.query_shape import QueryShape
+from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec, PipelineInputSpec, PipelineSpec, TableSpec, TransformerSpec
