@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from frontend.ui import words
 from ingestion.domain.pipelines.plan import Change, Effect
-from ingestion.lake.table_sizes import TableSize
+from ingestion.lake.files.table_sizes import TableSize
 from ingestion.pipelines.planning import Plan
 
 _SHOWN, _AROUND = 160, 40

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ingestion.domain.pipelines.cases_file import TESTS_FILE
 from ingestion.domain.pipelines.problems import BadPipeline
-from ingestion.lake.table_sizes import TableSize
+from ingestion.lake.files.table_sizes import TableSize
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.folder import read_folder, read_text
 from ingestion.pipelines.planning import Plan, plan_of

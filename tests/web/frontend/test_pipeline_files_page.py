@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from frontend.screens.pipeline.plan_rows import excerpts, size_text
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
-from ingestion.lake.table_sizes import TableSize
+from ingestion.lake.files.table_sizes import TableSize
 from ingestion.models import JobKind, JobRun, JobState, Pipeline
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.runs.job_runs import MAX_WAITING_REQUESTS
