@@ -94,18 +94,21 @@ class _Tracer:
             raise NotTraced("It has WITH RECURSIVE.")
         if isinstance(query, exp.Select):
             return self._trace_select(scope, query)
-        if isinstance(query, exp.Union):
-            return self._trace_union(scope, query)
+        if isinstance(query, exp.SetOperation):
+            return self._trace_set_operation(scope, query)
         raise NotTraced(f"It has {query.key.upper()}.")
 
-    def _trace_union(self, scope: Scope, query: exp.Union) -> SelectLineage:
-        """Columns that stand in the same place are one, by the name that the first has."""
+    def _trace_set_operation(self, scope: Scope, query: exp.SetOperation) -> SelectLineage:
+        """Columns that stand in the same place are one, by the name that the first has. Rows of EXCEPT and INTERSECT are those of the first, picked by all columns of both."""
         sides = [self.trace(each) for each in scope.set_operation_scopes]
         if query.args.get("by_name") or len({len(side.columns) for side in sides}) != 1:
-            raise NotTraced("It has a UNION whose sides have other columns.")
-        by_place = zip(*(side.columns.values() for side in sides), strict=True)
+            raise NotTraced(f"It has {query.key.upper()} of queries with different columns.")
+        is_union = isinstance(query, exp.Union)
+        by_place = zip(*(side.columns.values() for side in (sides if is_union else sides[:1])), strict=True)
         columns = {name: gather_uses(pairs_of(*uses)) for name, uses in zip(sides[0].columns, by_place, strict=True)}
-        rows = [*(pair for side in sides for pair in pairs_of(side.rows))]
+        rows = [pair for side in sides for pair in pairs_of(side.rows)]
+        if not is_union:
+            rows += [(column, Use.FILTER) for side in sides for uses in side.columns.values() for column in uses]
         if query.args.get("distinct"):
             rows += [(column, Use.GROUP_BY) for uses in columns.values() for column in uses]
         return SelectLineage(columns, gather_uses(rows))
@@ -113,8 +116,9 @@ class _Tracer:
     def _trace_select(self, scope: Scope, query: exp.Select) -> SelectLineage:
         if scope.udtf_scopes or scope.pivots or query.args.get("laterals"):
             raise NotTraced("It makes several rows of one, or columns of rows: LATERAL VIEW, UNNEST or PIVOT.")
-        if scope.subquery_scopes or scope.semi_or_anti_join_tables:
-            raise NotTraced("It has a query within an expression, or a SEMI or ANTI JOIN.")
+        where = query.args.get("where")
+        if any(each.expression.find_ancestor(exp.Where, exp.Select) is not where for each in scope.subquery_scopes):
+            raise NotTraced("It has a query within an expression elsewhere than in WHERE.")
         columns: dict[str, Uses] = {}
         for item in query.selects:
             if _is_star(item):
@@ -123,8 +127,8 @@ class _Tracer:
         return SelectLineage(columns, gather_uses(self._row_uses(scope, query, columns)))
 
     def _row_uses(self, scope: Scope, query: exp.Select, columns: Mapping[str, Uses]) -> _Pairs:
-        for _, source in scope.selected_sources.values():
-            if isinstance(source, Scope):
+        for name, _ in scope.references:  # of the right side of SEMI and ANTI JOIN, too
+            if isinstance(source := scope.sources.get(name), Scope):
                 yield from pairs_of(self.trace(source).rows)
         clauses = [(join.args.get("on"), Use.JOIN) for join in query.args.get("joins") or ()]
         clauses += [(query.args.get(clause), Use.FILTER) for clause in ("where", "having", "qualify")]
@@ -141,22 +145,37 @@ class _Tracer:
 
     def _uses(self, scope: Scope, expression: exp.Expr, use: Use) -> _Pairs:
         """Of the columns in an expression whose value is used so."""
+        queries = {id(each.expression): each for each in scope.subquery_scopes}
         waiting = [(expression, use)]
         while waiting:
             node, outer = waiting.pop()
             if isinstance(node, exp.Column):
                 yield from ((column, outer.of(inner)) for column, inner in pairs_of(self._uses_of_column(scope, node)))
+            elif (query := queries.get(id(node))) is not None:
+                lineage = self.trace(query)
+                values = () if isinstance(node.parent, exp.Exists) else lineage.columns.values()
+                yield from ((column, outer.of(inner)) for column, inner in pairs_of(*values, lineage.rows))
             else:
                 waiting += [(child, outer.of(_use_of_part(node, child))) for child in node.iter_expressions()]
 
     def _uses_of_column(self, scope: Scope, column: exp.Column) -> Uses:
-        source, name = scope.sources.get(column.table), column.name.lower()
+        source, name = _source_of(scope, column.table), column.name.lower()
         if isinstance(source, exp.Table):
             return {InputColumn(source.name.lower(), name): frozenset({Use.IDENTITY})}
         uses = None if source is None else self.trace(source).columns.get(name)
         if uses is None:
             raise NotTraced(f"Whose column `{column.name}` is cannot be said.")
         return uses
+
+
+def _source_of(scope: Scope, name: str) -> exp.Table | Scope | None:
+    """Of a query in WHERE also what the queries around it read."""
+    around: Scope | None = scope
+    while around is not None:
+        if name in dict(around.references):
+            return around.sources.get(name)
+        around = around.parent if around.is_subquery else None
+    return None
 
 
 def _use_of_part(node: exp.Expr, part: exp.Expr) -> Use:

@@ -113,6 +113,43 @@ def test_a_column_of_a_union_is_made_from_those_in_its_place_on_each_side() -> N
     assert columns_of(f"SELECT at FROM ({sql}) u") == {"at": columns_of(sql)["at"]}
 
 
+@pytest.mark.parametrize("sql", ["EXCEPT ALL", "INTERSECT ALL"])
+def test_rows_of_except_and_intersect_are_picked_by_the_columns_of_both(sql: str) -> None:
+    lineage = traced(f"SELECT day, carrier FROM flights WHERE id > 0 {sql} SELECT country, name FROM airlines")
+    assert in_words(lineage.columns["day"]) == {"flights.day": "IDENTITY"}
+    assert in_words(lineage.rows) == dict.fromkeys(
+        ("flights.day", "flights.carrier", "flights.id", "airlines.country", "airlines.name"), "FILTER"
+    )
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "f.carrier IN (SELECT carrier FROM airlines WHERE country = 'US')",
+        "EXISTS (SELECT 1 FROM airlines a WHERE a.carrier = f.carrier AND a.country = 'US')",
+        "NOT EXISTS (SELECT * FROM (SELECT * FROM airlines WHERE country = 'US') a WHERE a.carrier = f.carrier)",
+    ],
+)
+def test_a_query_in_where_decides_which_rows_there_are(condition: str) -> None:
+    lineage = traced(f"SELECT day FROM flights f WHERE {condition}")
+    assert in_words(lineage.columns["day"]) == {"flights.day": "IDENTITY"}
+    assert in_words(lineage.rows) == dict.fromkeys(
+        ("flights.carrier", "airlines.carrier", "airlines.country"), "FILTER"
+    )
+
+
+def test_a_query_in_where_sees_the_table_around_it_and_not_the_query_of_with_of_that_name() -> None:
+    sql = "WITH a AS (SELECT day AS carrier FROM flights) SELECT a.carrier FROM airlines a WHERE EXISTS (SELECT 1 FROM flights f WHERE f.carrier = a.carrier)"
+    assert in_words(traced(sql).rows) == {"flights.carrier": "FILTER", "airlines.carrier": "FILTER"}
+
+
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+def test_semi_and_anti_joins_decide_which_rows_there_are(kind: str) -> None:
+    us = "(SELECT carrier AS code FROM airlines WHERE country = 'US')"
+    rows = in_words(traced(f"SELECT day FROM flights f LEFT {kind} JOIN {us} a ON f.carrier = a.code").rows)
+    assert rows == {"flights.carrier": "JOIN", "airlines.carrier": "JOIN", "airlines.country": "FILTER"}
+
+
 def test_distinct_and_order_are_told_of_the_rows() -> None:
     rows = in_words(traced("SELECT DISTINCT day AS d, upper(carrier) AS c FROM flights ORDER BY c").rows)
     assert rows == {"flights.day": "GROUP_BY", "flights.carrier": "GROUP_BY SORT"}
@@ -121,14 +158,13 @@ def test_distinct_and_order_are_told_of_the_rows() -> None:
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("SELECT day FROM flights WHERE id IN (SELECT carrier FROM airlines)", "a query within an expression"),
+        ("SELECT (SELECT max(name) FROM airlines) AS day FROM flights", "elsewhere than in WHERE"),
         ("SELECT nosuch FROM flights JOIN airlines ON true", "does not know whose"),
         ("SELECT carrier FROM flights JOIN airlines ON true", "does not know whose"),
         ("SELECT * FROM unknown_table", "which columns"),
-        ("SELECT day FROM flights INTERSECT SELECT name FROM airlines", "INTERSECT"),
         ("SELECT x FROM flights LATERAL VIEW explode(array(day)) t AS x", "several rows of one"),
         ("WITH RECURSIVE r AS (SELECT id FROM flights UNION ALL SELECT id FROM r) SELECT id FROM r", "RECURSIVE"),
-        ("SELECT day, id FROM flights UNION ALL SELECT name FROM airlines", "other columns"),
+        ("SELECT day, id FROM flights UNION ALL SELECT name FROM airlines", "different columns"),
     ],
 )
 def test_what_cannot_be_traced_says_why(sql: str, why: str) -> None:
