@@ -42,7 +42,7 @@ def read_rows(plan: Plan) -> list[tuple[str, str]]:
 def size_text(size: TableSize | None) -> str:
     """`336,776 rows, 6.1 MB in 365 files`."""
     if size is None:
-        return "of a size that is not known"
+        return "size unknown"
     return f"{words.count(size.rows, 'row')}, {words.size(size.bytes)} in {words.count(size.files, 'file')}"
 
 

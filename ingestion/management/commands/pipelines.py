@@ -93,7 +93,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def _size(size: TableSize | None) -> str:
     if size is None:
-        return "of a size that is not known"
+        return "size unknown"
     return f"{size.rows:,} rows, {size.bytes / 2**20:,.1f} MiB in {size.files:,} files"
 
 

@@ -129,6 +129,11 @@ def test_tables_that_only_decide_over_rows_make_no_column(sql: str, rows: dict[s
     assert in_words(lineage.rows) == rows
 
 
+def test_a_query_in_where_sees_the_table_around_it_and_not_the_query_of_with_of_that_name() -> None:
+    sql = "WITH a AS (SELECT day AS carrier FROM flights) SELECT a.carrier FROM airlines a WHERE EXISTS (SELECT 1 FROM flights f WHERE f.carrier = a.carrier)"
+    assert in_words(traced(sql).rows) == {"flights.carrier": "FILTER", "airlines.carrier": "FILTER"}
+
+
 @pytest.mark.parametrize("kind", ["EXCEPT", "INTERSECT"])
 def test_what_is_compared_with_another_query_has_rows_of_the_first(kind: str) -> None:
     sql = f"SELECT day FROM flights WHERE id > 0 {kind} SELECT name FROM airlines WHERE country = 'US'"
