@@ -191,10 +191,10 @@ def _scope_of(scope: Scope, query: exp.Query) -> Scope | None:
 
 def _source_of(scope: Scope, table: str) -> exp.Table | Scope | None:
     """What a query within an expression reads itself comes before what those around it read."""
-    source = scope.sources.get(table)
-    if source is None and scope.is_subquery and scope.parent is not None:
+    is_own = any(name == table for name, _ in scope.references)  # what WITH defines is among the sources of each query
+    if not is_own and scope.is_subquery and scope.parent is not None:
         return _source_of(scope.parent, table)
-    return source
+    return scope.sources.get(table)
 
 
 def _use_of_part(node: exp.Expr, part: exp.Expr) -> Use:
