@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, Self
 
 from ingestion.capture.null_instead import NOTE
+from ingestion.lake.files.table_files import query_files, read_files
 from ingestion.lake.raw_texts import RawText, RowPlace, read_raw_texts
-from ingestion.lake.table_files import query_files, read_files
 from lakehub.kernel.errors import NotFound, Refused
 
 MAX_ROWS = 200

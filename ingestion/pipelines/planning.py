@@ -12,7 +12,7 @@ from ingestion.domain.pipelines.definition import PipelineDefinition
 from ingestion.domain.pipelines.plan import Change, Effect, changes_between, code_changes, makes_other_rows
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import read_pipeline
-from ingestion.lake.table_sizes import TableSize, size_of
+from ingestion.lake.files.table_sizes import TableSize, size_of
 from ingestion.models import Pipeline
 from ingestion.pipelines.checking import Checked, input_datasets, read_with_columns
 from ingestion.pipelines.specs import column_names

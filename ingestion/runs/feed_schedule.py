@@ -12,7 +12,7 @@ from itertools import chain, islice
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
-from ingestion.lake.small_files import PLANNED, is_clustering_due
+from ingestion.lake.files.small_files import PLANNED, is_clustering_due
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
 from ingestion.runs.modelled_tables.input_commits import newest_input_commits

@@ -22,8 +22,8 @@ from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
 from ingestion.lake.error_rows import ErrorFilters, read_error_keys
+from ingestion.lake.files.small_files import PLANNED
 from ingestion.lake.readers import least_retention_hours, retention_hours
-from ingestion.lake.small_files import PLANNED
 from ingestion.models import IndexCluster, JobKind, JobRun, Pipeline, ReplayRequest
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs.index_choice.changing import may_have_table_in_hbase

@@ -24,7 +24,7 @@ from ingestion.lake.error_rows import (
     read_error_page,
     read_error_row,
 )
-from ingestion.lake.table_files import MAX_AT_ONCE
+from ingestion.lake.files.table_files import MAX_AT_ONCE
 from lakehub.kernel.errors import Busy, NotFound, Refused
 from tests.error_tables import add_rows, at, error_row, error_table, key_of, resolve
 from tests.factories import NOW

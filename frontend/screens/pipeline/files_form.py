@@ -26,10 +26,16 @@ from lakehub.accounts.permissions import require
 
 ROWS = {"table.sql": 10, "pipeline.yaml": 16, "transform.sql": 14}
 HINTS = {
-    "table.sql": "The columns of the table, by CREATE TABLE.",
-    "pipeline.yaml": "What it is and what it reads: name, team, tier, record_key, source and inputs.",
-    "transform.sql": "One SELECT that makes its rows; <SRC> stands for the source.",
+    "table.sql": "A CREATE TABLE with the columns of the table.",
+    "pipeline.yaml": "What the table is and what it is made from: name, team, tier, record_key, source and inputs.",
+    "transform.sql": "One SELECT that makes the rows; <SRC> stands for the source.",
 }
+EXAMPLES = {
+    "table.sql": "CREATE TABLE flights_by_day (\n  day STRING,\n  flights BIGINT\n)",
+    "pipeline.yaml": "name: flights-by-day\nteam: flight-ops\ntier: 2\nrecord_key: day\nsource: flights",
+    "transform.sql": "SELECT day, count(*) AS flights\nFROM <SRC>\nGROUP BY day",
+}
+"""What an empty form shows in each."""
 UPLOADS = "uploads"
 _MAX_QUOTED = 200
 
@@ -51,6 +57,7 @@ class FileField:
     text: str
     rows: int
     hint: str
+    example: str
     problems: list[ShownProblem]
 
 
@@ -78,7 +85,8 @@ class FilesForm:
     @property
     def fields(self) -> list[FileField]:
         return [
-            FileField(name, self.texts.get(name, ""), ROWS[name], HINTS[name], self._of_file(name)) for name in FILES
+            FileField(name, self.texts.get(name, ""), ROWS[name], HINTS[name], EXAMPLES[name], self._of_file(name))
+            for name in FILES
         ]
 
     @property
@@ -161,16 +169,14 @@ def _uploaded(files: Iterable[UploadedFile[Any]], problems: list[Problem]) -> di
         if name == TESTS_FILE:
             continue  # `manage.py pipelines test` reads it; it is not registered
         if name not in FILES:
-            problems.append(
-                Problem(name[:_MAX_QUOTED], 0, f"It is not a file of a pipeline: upload {', '.join(FILES)}.")
-            )
+            problems.append(Problem(name[:_MAX_QUOTED], 0, f"A pipeline has no such file: upload {', '.join(FILES)}."))
         elif (file.size or 0) > MAX_LENGTH * 4:
-            problems.append(Problem(name, 0, f"It has more than {MAX_LENGTH:,} characters."))
+            problems.append(Problem(name, 0, f"It has more than {MAX_LENGTH:,} characters: shorten it."))
         else:
             try:
                 texts[name] = file.read().decode("utf-8-sig").replace("\r\n", "\n")
             except UnicodeDecodeError:
-                problems.append(Problem(name, 0, "It is no text in UTF-8."))
+                problems.append(Problem(name, 0, "It is not UTF-8 text: save the file in UTF-8 and upload it again."))
     return texts
 
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from frontend.ui import words
 from ingestion.domain.pipelines.plan import Change, Effect
-from ingestion.lake.table_sizes import TableSize
+from ingestion.lake.files.table_sizes import TableSize
 from ingestion.pipelines.planning import Plan
 
 _SHOWN, _AROUND = 160, 40
@@ -42,7 +42,7 @@ def read_rows(plan: Plan) -> list[tuple[str, str]]:
 def size_text(size: TableSize | None) -> str:
     """`336,776 rows, 6.1 MB in 365 files`."""
     if size is None:
-        return "of a size that is not known"
+        return "size unknown"
     return f"{words.count(size.rows, 'row')}, {words.size(size.bytes)} in {words.count(size.files, 'file')}"
 
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ingestion.domain.pipelines.cases_file import TESTS_FILE
 from ingestion.domain.pipelines.problems import BadPipeline
-from ingestion.lake.table_sizes import TableSize
+from ingestion.lake.files.table_sizes import TableSize
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.folder import read_folder, read_text
 from ingestion.pipelines.planning import Plan, plan_of
@@ -93,7 +93,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def _size(size: TableSize | None) -> str:
     if size is None:
-        return "of a size that is not known"
+        return "size unknown"
     return f"{size.rows:,} rows, {size.bytes / 2**20:,.1f} MiB in {size.files:,} files"
 
 

@@ -47,7 +47,7 @@ class ReplicaState:
 
 
 def replica_states(dataset: Dataset) -> list[ReplicaState]:
-    """One query, and six for each."""
+    """One query, and eight for each at most."""
     replicas = Replica.objects.filter(copy__dataset=dataset, copy__removed_at=None)
     related = replicas.select_related("copy__data_center", "source__data_center")
     return [_state_of(replica) for replica in related.order_by("copy__data_center__name")]

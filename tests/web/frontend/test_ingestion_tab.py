@@ -154,10 +154,10 @@ def test_a_copy_that_is_replicated_says_from_where_and_how_far_it_is(page: Clien
     assert "dc2 from dc1" in text, "in the facts of the frame"
     assert re.search(r"1 replicamade from files of another copy.*dc2from dc1.*Behind", text)
     assert re.search(
-        r"Commit ?20261117110000.* Waiting ?1 commit, the first for [12] h( 59 min)? ?Copied last ?12 files, 3.4 MB",
+        r"Commit ?20261117110000.* Waiting ?1 commit; the first has waited [12] h( 59 min)? ?Copied last ?12 files, 3.4 MB",
         text,
     )
-    assert re.search("Checksums ?agree for all that was copied", text)
+    assert re.search("Checksums ?match for all that was copied", text)
     assert "there was &lt;b&gt;no&lt;/b&gt; replica" in text
     data = words(page, "/datasets/flights/data")
     assert "replicated from dc1: how far it is" in data
@@ -172,4 +172,4 @@ def test_a_replica_whose_run_failed_says_why_and_whether_checksums_differ(page: 
     JobRun.objects.filter(pk=run.pk).update(error="ChecksumMismatch: The file a was read with 1 bytes")
     text = words(page)
     assert "Checksums differ" in text
-    assert "one did not agree: that file was not published" in text
+    assert "one did not match: that file was not published" in text

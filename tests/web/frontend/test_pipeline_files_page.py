@@ -14,9 +14,10 @@ from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from frontend.screens.pipeline.files_form import EXAMPLES
 from frontend.screens.pipeline.plan_rows import excerpts, size_text
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
-from ingestion.lake.table_sizes import TableSize
+from ingestion.lake.files.table_sizes import TableSize
 from ingestion.models import JobKind, JobRun, JobState, Pipeline
 from ingestion.pipelines import registering
 from ingestion.pipelines.checking import Checked
@@ -107,7 +108,7 @@ def test_the_plan_is_shown_and_then_applied(table: DatasetCopy, page: Client) ->
     assert checked.status_code == 200
     assert "All rows are made anew in dc1." in text
     assert re.search(r"SELECT .*SUM\(.*MAX\(.* all rows", text)
-    assert "Reads departures of a size that is not known Reads carriers" in text
+    assert "Reads departures size unknown Reads carriers" in text
     assert Pipeline.objects.get(dataset=table.dataset).files == TEXTS
     answer = apply(page, checked)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/datasets/flights-by-day/pipeline")
@@ -229,9 +230,9 @@ def test_files_are_uploaded_by_their_names(table: DatasetCopy, page: Client) -> 
         SimpleUploadedFile("pipeline.yaml", b"x" * (MAX_LENGTH * 4 + 1)),
     ]
     text = text_of(check(page, uploads=wrong))
-    assert "<b>.py It is not a file of a pipeline: upload table.sql, pipeline.yaml, transform.sql." in text
-    assert "table.sql It is no text in UTF-8." in text
-    assert "pipeline.yaml It has more than 100,000 characters." in text
+    assert "<b>.py A pipeline has no such file: upload table.sql, pipeline.yaml, transform.sql." in text
+    assert "table.sql It is not UTF-8 text: save the file in UTF-8 and upload it again." in text
+    assert "pipeline.yaml It has more than 100,000 characters: shorten it." in text
 
 
 @pytest.mark.parametrize(("text", "problem"), [("x" * (MAX_LENGTH + 1), "100000"), ("SELECT '\0'", "Null")])
@@ -305,6 +306,15 @@ def test_a_new_one_is_registered_the_same_way(inputs: None, page: Client) -> Non
     assert Pipeline.objects.get(dataset__name="flights-by-day").files == TEXTS
 
 
+def test_an_empty_form_shows_files_that_can_be_registered(page: Client) -> None:
+    Dataset.objects.filter(name="flights").update(columns=[{"name": "day", "type": "string", "nullable": True}])
+    shown = page.get(NEW).content.decode()
+    for text in EXAMPLES.values():
+        assert f'placeholder="{html.escape(text)}"' in shown
+    checked = check(page, NEW, **EXAMPLES)
+    assert "A new table is made in dc1" in text_of(checked)
+
+
 def test_of_two_that_register_one_name_the_second_is_shown_what_it_would_change(inputs: None, page: Client) -> None:
     checked = check(page, NEW, **{"transform.sql": CHANGED})
     register_pipeline(TEXTS, actor="omar", now=NOW)
@@ -355,7 +365,7 @@ def test_queries_are_few_and_do_not_grow_with_who_reads_the_table(table: Dataset
 
 def test_sizes_are_in_words() -> None:
     assert size_text(TableSize(336_776, 6_400_000, 365)) == "336,776 rows, 6.4 MB in 365 files"
-    assert size_text(None) == "of a size that is not known"
+    assert size_text(None) == "size unknown"
 
 
 def test_of_long_texts_the_part_that_differs_is_shown() -> None:

@@ -103,6 +103,20 @@ def test_a_select_with_a_star_is_read_with_the_columns_of_its_inputs_each_time(i
     assert register_pipeline(again, actor="ana", now=NOW).remakes_rows
 
 
+def test_a_select_in_steps_is_checked_and_registered_and_its_jobs_are_given_the_queries(
+    inputs: dict[str, Dataset],
+) -> None:
+    sql = """WITH newest AS (SELECT *, row_number() OVER (PARTITION BY day, id ORDER BY delay) AS place FROM <SRC>),
+    late AS (SELECT day, carrier, delay FROM newest WHERE place = 1 UNION ALL SELECT day, carrier, 0 FROM <SRC>)
+    SELECT f.day, a.name AS airline, count(*) AS flights, sum(f.delay) AS delay FROM late f JOIN airlines a USING (carrier) GROUP BY f.day, a.name"""
+    assert problems(**{"transform.sql": sql.replace("AS place", "AS plce")}) == [
+        "transform.sql: No input has a column `place`. Did you mean `plce`?"
+    ]
+    flights, airlines = pipeline_spec_of(given.copy_of(register(**{"transform.sql": sql}))).inputs
+    assert flights.affected_keys.count("lakehub_changed_flights") == 2
+    assert airlines.affected_keys.count("lakehub_any_flights") == 2
+
+
 def test_it_can_go_on_without_an_input_that_is_gone(inputs: dict[str, Dataset]) -> None:
     copy = given.copy_of(register())
     Dataset.objects.filter(name="airlines").update(offboarded_at=NOW)

@@ -5,6 +5,7 @@ What comes out may be too much, never too little. So what is computed from a gro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,6 +15,7 @@ from sqlglot import exp
 from ingestion.domain.pipelines.affected.computed import columns_of
 from ingestion.domain.pipelines.affected.not_followed import NotFollowed, shown
 from ingestion.domain.pipelines.affected.shapes import (
+    PARTNER,
     Combination,
     InputTable,
     Path,
@@ -202,10 +204,11 @@ class _Rows:
         traced = [each.aliases for each in self._conditions if each.aliases <= self._aliases]
         lost = (_linked(start, written) - _linked(start, traced)) & self._wanted
         if lost:
-            untraced = [each for _, each in self.selection.conditions if not self._is_traced(each)]
+            untraced = [shown(each) for _, each in self.selection.conditions if not self._is_traced(each)]
+            joined = " and ".join(sorted(map(_as_written, (start, min(lost)))))
             raise NotFollowed(
-                f"`{start}` and `{min(lost)}` are joined by what is computed from a group or a window ({', '.join(map(shown, untraced))}): "
-                "make the query that computes it a pipeline of its own, and join its table."
+                f"{joined} are joined by what is computed from a group or a window "
+                f"({re.sub(rf'{PARTNER}[0-9]+[.]', '', ', '.join(untraced))}): make the query that computes it a pipeline of its own, and join its table."
             )
 
     # How they are written
@@ -274,6 +277,10 @@ def _linked(start: str, links: Collection[Collection[str]]) -> set[str]:
             if not linked.isdisjoint(aliases):
                 linked |= set(aliases)
     return linked
+
+
+def _as_written(alias: str) -> str:
+    return "the query of IN or EXISTS" if alias.startswith(PARTNER) else f"`{alias}`"
 
 
 def _flag(alias: str) -> str:

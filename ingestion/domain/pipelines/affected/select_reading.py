@@ -18,7 +18,8 @@ from ingestion.domain.pipelines.affected.partners import (
     select_of_exists,
     without_outer_columns,
 )
-from ingestion.domain.pipelines.affected.shapes import Output, Place, Query, Selection, Source, column_of
+from ingestion.domain.pipelines.affected.shapes import PARTNER, Output, Place, Query, Selection, Source, column_of
+from ingestion.domain.pipelines.view_names import OWN
 
 
 class Definitions(Protocol):
@@ -76,7 +77,7 @@ class SelectReading:
         return places
 
     def _alias(self, tree: exp.Expr, number: int) -> str:
-        return tree.alias_or_name.lower() or f"lakehub_place_{number}"
+        return tree.alias_or_name.lower() or f"{OWN}place_{number}"
 
     def _joined(self, join: exp.Join, number: int, before: list[Place]) -> Place:
         side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
@@ -111,7 +112,7 @@ class SelectReading:
         return (exp.and_(*kept) if kept else None), partners
 
     def _partner(self, node: exp.In | exp.Exists, number: int, outer: Names) -> Place:
-        alias = f"lakehub_partner_{number}"
+        alias = f"{PARTNER}{number}"
         if isinstance(node, exp.In):
             query = self.definitions.query(node.args["query"])
             return Place(alias, query, is_member(node, query, alias), is_optional=True, is_hidden=True)

@@ -14,8 +14,11 @@ from sqlglot import exp
 
 from ingestion.domain.pipelines.affected.computed import conjuncts, has_aggregate, has_window, is_computed_from
 from ingestion.domain.pipelines.affected.not_followed import NotFollowed
+from ingestion.domain.pipelines.view_names import OWN
 from lakehub.kernel.suggest import did_you_mean
 
+PARTNER = f"{OWN}partner_"
+"""Before the number of a place that has no name, as it stands in a condition."""
 Path = tuple[int, ...]
 """Where a query reads an input: by the numbers of places after FROM and JOIN, and of SELECTs of a UNION, from the outermost query to the input itself."""
 

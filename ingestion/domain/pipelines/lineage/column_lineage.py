@@ -24,10 +24,9 @@ class ColumnLineage:
 
 def column_lineage(pipeline: PipelineDefinition, columns: Columns) -> ColumnLineage:
     """`columns`: of the inputs, by the names that the SELECT calls them."""
-    try:
-        traced = _traced(pipeline.transform, tuple((name, tuple(names)) for name, names in sorted(columns.items())))
-    except NotTraced as problem:
-        return ColumnLineage(dict.fromkeys(pipeline.columns.names), problem=str(problem))
+    traced = _traced(pipeline.transform, tuple((name, tuple(names)) for name, names in sorted(columns.items())))
+    if isinstance(traced, str):
+        return ColumnLineage(dict.fromkeys(pipeline.columns.names), problem=traced)
     spelled = {
         (name.lower(), column.lower()): InputColumn(name, column) for name, names in columns.items() for column in names
     }
@@ -37,9 +36,12 @@ def column_lineage(pipeline: PipelineDefinition, columns: Columns) -> ColumnLine
 
 
 @lru_cache(maxsize=256)
-def _traced(sql: str, columns: tuple[tuple[str, tuple[str, ...]], ...]) -> SelectLineage:
-    """What pages and events ask for again and again."""
-    return trace_select(sql, dict(columns))
+def _traced(sql: str, columns: tuple[tuple[str, tuple[str, ...]], ...]) -> SelectLineage | str:
+    """What pages and events ask for again and again; where it cannot be traced, why."""
+    try:
+        return trace_select(sql, dict(columns))
+    except NotTraced as problem:
+        return str(problem)
 
 
 def _is_selects(pipeline: PipelineDefinition, column: str) -> bool:

@@ -113,6 +113,42 @@ def test_a_column_of_a_union_is_made_from_those_in_its_place_on_each_side() -> N
     assert columns_of(f"SELECT at FROM ({sql}) u") == {"at": columns_of(sql)["at"]}
 
 
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("WHERE f.id IN (SELECT carrier FROM airlines WHERE country = 'US')", {"flights.id": "FILTER", "airlines.carrier": "FILTER", "airlines.country": "FILTER"}),
+        ("WHERE EXISTS (SELECT 1 FROM airlines a WHERE a.carrier = f.carrier)", {"flights.carrier": "FILTER", "airlines.carrier": "FILTER"}),
+        ("WHERE NOT EXISTS (SELECT 1 FROM airlines f WHERE f.carrier = 'UA')", {"airlines.carrier": "FILTER"}),
+        ("LEFT SEMI JOIN (SELECT * FROM airlines WHERE country = 'US') a ON a.carrier = f.carrier", {"flights.carrier": "JOIN", "airlines.carrier": "JOIN", "airlines.country": "FILTER"}),
+        ("LEFT ANTI JOIN airlines a ON a.carrier = f.carrier", {"flights.carrier": "JOIN", "airlines.carrier": "JOIN"}),
+    ],
+)  # fmt: skip
+def test_tables_that_only_decide_over_rows_make_no_column(sql: str, rows: dict[str, str]) -> None:
+    lineage = traced(f"SELECT f.day FROM flights f {sql}")
+    assert in_words(lineage.columns["day"]) == {"flights.day": "IDENTITY"}
+    assert in_words(lineage.rows) == rows
+
+
+def test_a_query_in_where_sees_the_table_around_it_and_not_the_query_of_with_of_that_name() -> None:
+    sql = "WITH a AS (SELECT day AS carrier FROM flights) SELECT a.carrier FROM airlines a WHERE EXISTS (SELECT 1 FROM flights f WHERE f.carrier = a.carrier)"
+    assert in_words(traced(sql).rows) == {"flights.carrier": "FILTER", "airlines.carrier": "FILTER"}
+
+
+@pytest.mark.parametrize("kind", ["EXCEPT", "INTERSECT"])
+def test_what_is_compared_with_another_query_has_rows_of_the_first(kind: str) -> None:
+    sql = f"SELECT day FROM flights WHERE id > 0 {kind} SELECT name FROM airlines WHERE country = 'US'"
+    assert columns_of(sql) == {"day": {"flights.day": "IDENTITY"}}
+    rows = in_words(traced(sql).rows)
+    assert rows == {"flights.day": "FILTER GROUP_BY", "flights.id": "FILTER", "airlines.name": "FILTER", "airlines.country": "FILTER"}  # fmt: skip
+
+
+def test_a_value_that_a_query_makes_is_made_from_what_it_reads() -> None:
+    made = columns_of(
+        "SELECT day, (SELECT max(country) FROM airlines a WHERE a.carrier = f.carrier) AS c FROM flights f"
+    )
+    assert made["c"] == {"airlines.country": "AGGREGATION", "airlines.carrier": "FILTER", "flights.carrier": "FILTER"}
+
+
 def test_distinct_and_order_are_told_of_the_rows() -> None:
     rows = in_words(traced("SELECT DISTINCT day AS d, upper(carrier) AS c FROM flights ORDER BY c").rows)
     assert rows == {"flights.day": "GROUP_BY", "flights.carrier": "GROUP_BY SORT"}
@@ -121,11 +157,12 @@ def test_distinct_and_order_are_told_of_the_rows() -> None:
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("SELECT day FROM flights WHERE id IN (SELECT carrier FROM airlines)", "a query within an expression"),
         ("SELECT nosuch FROM flights JOIN airlines ON true", "does not know whose"),
         ("SELECT carrier FROM flights JOIN airlines ON true", "does not know whose"),
         ("SELECT * FROM unknown_table", "which columns"),
-        ("SELECT day FROM flights INTERSECT SELECT name FROM airlines", "INTERSECT"),
+        ("SELECT x AS a, a + 1 AS b FROM unknown_table", "does not know whose column"),
+        ("SELECT u.x FROM unknown_table u", "does not know the columns of `unknown_table`"),
+        (" UNION ALL ".join(["SELECT id FROM flights"] * 51), "51 queries within it"),
         ("SELECT x FROM flights LATERAL VIEW explode(array(day)) t AS x", "several rows of one"),
         ("WITH RECURSIVE r AS (SELECT id FROM flights UNION ALL SELECT id FROM r) SELECT id FROM r", "RECURSIVE"),
         ("SELECT day, id FROM flights UNION ALL SELECT name FROM airlines", "other columns"),
@@ -141,6 +178,16 @@ def test_stars_that_double_at_each_level_are_refused_before_they_are_written_out
     levels += [f"t{n} AS (SELECT * FROM t{n - 1} a CROSS JOIN t{n - 1} b)" for n in range(1, 40)]
     with pytest.raises(NotTraced, match=rf"{MAX_COLUMNS:,} at most"):
         traced(f"WITH {', '.join(levels)} SELECT * FROM t39")
+
+
+def test_a_name_of_the_select_stands_for_what_it_names_however_often() -> None:
+    """Written out, each would be twice as long as the one before."""
+    chain = ", ".join(f"a{n} + a{n} AS a{n + 1}" for n in range(40))
+    made = columns_of(f"SELECT id AS a0, {chain} FROM flights WHERE a3 > 0")
+    assert (made["a0"], made["a40"]) == ({"flights.id": "IDENTITY"}, {"flights.id": "TRANSFORMATION"})
+    shadowed = "SELECT id AS day, day AS at FROM flights GROUP BY day, at HAVING count(*) > 1 AND at > 'a'"
+    assert columns_of(shadowed)["at"] == {"flights.day": "IDENTITY"}, "a column of the table comes first"
+    assert in_words(traced(shadowed).rows) == {"flights.day": "FILTER GROUP_BY"}
 
 
 def test_a_query_that_is_read_many_times_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +212,7 @@ def test_of_a_select_that_is_not_traced_the_inputs_are_known_only() -> None:
     texts = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM.replace("a.name", "name")}
     lineage = column_lineage(read_pipeline(texts), {})
     assert lineage.columns == dict.fromkeys(("day", "airline", "flights", "delay"))
-    assert (lineage.rows, "does not know whose" in lineage.problem) == ({}, True)
+    assert (lineage.rows, "does not know the columns of" in lineage.problem) == ({}, True)
 
 
 def test_what_is_made_of_what_was_made() -> None:

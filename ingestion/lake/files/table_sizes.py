@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from ingestion.lake.files.small_files import newest_files
 from ingestion.lake.lake_copies import table_uri
-from ingestion.lake.small_files import newest_files
 from ingestion.ports import rows_in_lake
 from lakehub.catalog.models import DatasetCopy
 
