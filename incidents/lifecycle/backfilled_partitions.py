@@ -108,22 +108,22 @@ def _single_runs(since: datetime) -> Iterator[_Work]:
         yield _Work("run", run.pk, run.copy, run.asked_by, began_at, made)
 
 
-def _reports() -> QuerySet[UserReport]:
-    """What people have said is wrong, and is not over."""
-    return UserReport.objects.filter(fixed_at=None, incident__resolved_at=None)
+def _reports(since: datetime) -> QuerySet[UserReport]:
+    """What people have said is wrong, and was not over then."""
+    return UserReport.objects.filter(Q(fixed_at=None, incident__resolved_at=None) | Q(fixed_at__gt=since))
 
 
-def _reports_of(copy: DatasetCopy) -> QuerySet[UserReport]:
-    return _reports().filter(Q(copy=None) | Q(copy=copy), incident__dataset=copy.dataset_id)
+def _reports_of(copy: DatasetCopy, since: datetime) -> QuerySet[UserReport]:
+    return _reports(since).filter(Q(copy=None) | Q(copy=copy), incident__dataset=copy.dataset_id)
 
 
 def _is_affected(copy: DatasetCopy, since: datetime) -> bool:
-    return Span.objects.filter(_alive(since), copy=copy).exists() or _reports_of(copy).exists()
+    return Span.objects.filter(_alive(since), copy=copy).exists() or _reports_of(copy, since).exists()
 
 
 def _affected_copies(since: datetime) -> set[int]:
     copies = set(Span.objects.filter(_alive(since)).values_list("copy", flat=True).distinct())
-    reported = DatasetCopy.objects.filter(dataset__in=_reports().values("incident__dataset"))
+    reported = DatasetCopy.objects.filter(dataset__in=_reports(since).values("incident__dataset"))
     return copies | set(reported.values_list("pk", flat=True))
 
 
@@ -163,7 +163,7 @@ def _note(work: _Work) -> int:
 
 def _affected(work: _Work) -> Mapping[int, list[Affected]]:
     """By incident. What a person has linked to its run has an entry of its own (`incidents.lifecycle.backfills`)."""
-    spans, reports = Span.objects.filter(_alive(work.since), copy=work.copy), _reports_of(work.copy)
+    spans, reports = Span.objects.filter(_alive(work.since), copy=work.copy), _reports_of(work.copy, work.since)
     if work.key == "run":
         spans = spans.exclude(incident__backfill_run=work.number)
         reports = reports.exclude(incident__backfill_run=work.number)
@@ -172,8 +172,10 @@ def _affected(work: _Work) -> Mapping[int, list[Affected]]:
         "incident", "start", "end", "began_at", "ended_at"
     ):
         affected[incident].append(Affected(Interval(start, end), began_at, ended_at))
-    for incident, start, end, occurred_at in reports.values_list("incident", "start", "end", "occurred_at"):
-        affected[incident].append(Affected(Interval(start, end), occurred_at, None))
+    for incident, start, end, occurred_at, fixed_at in reports.values_list(
+        "incident", "start", "end", "occurred_at", "fixed_at"
+    ):
+        affected[incident].append(Affected(Interval(start, end), occurred_at, fixed_at))
     return affected
 
 

@@ -201,6 +201,24 @@ def test_the_task_notes_it_and_a_person_can_still_act_on_what_they_saw(stage: Fa
         acknowledge(incident.pk, actor=ana, now=NOW + HOUR, expected_revision=seen)
 
 
+def test_a_report_that_it_has_healed_is_told_the_end_too(stage: FailingDataset) -> None:
+    incident = factories.incident(stage.dataset, Category.OTHERS, reported=True, state=IncidentState.WAITING)
+    over = day("2026-11-15")
+    UserReport.objects.create(
+        incident=incident, reporter=factories.user(), start=over.start, end=over.end, occurred_at=NOW
+    )
+    backfill = backfill_of(stage, ("2026-11-15",), ("2026-11-16",))
+    commit(backfill, 1)
+    assert note_backfilled(now=NOW + HOUR) == 1
+    UserReport.objects.update(fixed_at=NOW + 2 * HOUR)
+    commit(backfill, 2, NOW + 3 * HOUR)
+    Backfill.objects.update(state=BackfillState.SUCCEEDED, ended_at=NOW + 3 * HOUR)
+    assert note_backfilled(now=NOW + 3 * HOUR) == 1
+    (text,) = entries(incident)
+    assert text.startswith("Partition 2026-11-15 was made anew")
+    assert text.endswith("The backfill has succeeded.")
+
+
 def test_a_long_backfill_with_many_incidents_asks_a_bounded_number_of_questions(stage: FailingDataset) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as asked:
