@@ -45,7 +45,7 @@ def memory_mib(name: str, default: int) -> int:
     value = os.environ.get(name)
     parsed = default if value is None else sizes.memory_mib(value)
     if parsed is None or parsed < 1:
-        raise InvalidSetting(f"{name}={value!r} is no memory: write 512m or 4g.")
+        raise InvalidSetting(f"{name}={value!r} is not a memory size: write 512m or 4g.")
     return parsed
 
 
@@ -115,7 +115,7 @@ def bearer(name: str) -> str:
     """A key as a header has it; it is not repeated where it cannot be one."""
     value = os.environ.get(name, "")
     if value and not (value.isascii() and value.isprintable() and " " not in value):
-        raise InvalidSetting(f"{name} is no key: write it in letters, digits and signs of ASCII, without spaces.")
+        raise InvalidSetting(f"{name} is not a valid key: use ASCII letters, digits and symbols without spaces.")
     return value
 
 

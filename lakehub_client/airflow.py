@@ -78,6 +78,7 @@ class GateSensor(LakehubSensor):
 
 class DatasetRunOperator(LakehubSensor):
     """Asks for a run of a dataset that Lakehub ingests: one that takes in what is new; with `first` and `last`, or `partitions`, a backfill of a modelled table.
+    `data_center` is needed where the dataset has several copies.
 
     Its result is for a DatasetRunSensor, which waits for the run. As long as a run is at work that may have read its inputs before, it waits and asks
     again, so that what its run reads was there when the task began. A run that has not begun yet is not asked for twice.

@@ -106,6 +106,6 @@ def test_a_key_that_no_header_can_have_is_refused_without_being_shown(monkeypatc
     assert env.bearer("LAKEHUB_X") == "abc-_.~+/="
     for bad in ("abc\r\nX: y", "a b", "schlüssel"):
         monkeypatch.setenv("LAKEHUB_X", bad)
-        with pytest.raises(env.InvalidSetting, match="LAKEHUB_X is no key") as refused:
+        with pytest.raises(env.InvalidSetting, match="LAKEHUB_X is not a valid key") as refused:
             env.bearer("LAKEHUB_X")
         assert bad not in str(refused.value)

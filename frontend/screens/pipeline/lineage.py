@@ -33,16 +33,16 @@ class ColumnRow:
 
 
 @dataclass(frozen=True)
-class LineageTable:
+class ColumnLineageRows:
     lineage: ShownLineage
     columns: list[ColumnRow]
     rows: list[tuple[UsedColumn, str]]
 
 
-def lineage_table(registered: Pipeline) -> LineageTable:
+def column_lineage_rows(registered: Pipeline) -> ColumnLineageRows:
     lineage = shown_lineage(registered)
     columns = [ColumnRow(each.column, each.is_traced, _in_words(each.made_from), each.more) for each in lineage.columns]
-    return LineageTable(lineage, columns, _in_words(lineage.rows))
+    return ColumnLineageRows(lineage, columns, _in_words(lineage.rows))
 
 
 def _in_words(columns: Sequence[UsedColumn]) -> list[tuple[UsedColumn, str]]:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.pipeline import queries
-from frontend.screens.pipeline.lineage import lineage_table
+from frontend.screens.pipeline.lineage import column_lineage_rows
 from frontend.ui import words
 from frontend.ui.form_actions import perform_action
 from frontend.ui.live import render_live
@@ -53,7 +53,9 @@ def pipeline(request: HttpRequest, name: str) -> HttpResponse:
         "files": queries.files_of(registered),
         "transformers": transformer_states(registered),
         "graph": queries.graph_of(dataset, registered, progress, now=now),
-        "lineage": partial(lineage_table, registered),  # by the page alone, not by its parts that come again and again
+        "lineage": partial(
+            column_lineage_rows, registered
+        ),  # by the page alone, not by its parts that come again and again
         "copies": progress,
         "runs": queries.run_rows(dataset),
         "backfills": queries.backfill_rows(dataset),

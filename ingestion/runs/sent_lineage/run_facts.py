@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from ingestion.domain.pipelines.lineage.openlineage import End, LineageTable, PipelineRun
+from ingestion.domain.pipelines.lineage.openlineage import End, EventTable, PipelineRun
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE
 from ingestion.lake.lake_copies import table_uri
 from ingestion.models import JobRun, JobState, Pipeline
@@ -45,10 +45,10 @@ def facts_of(run: JobRun) -> PipelineRun | None:
     )
 
 
-def _table(copy: DatasetCopy) -> LineageTable:
+def _table(copy: DatasetCopy) -> EventTable:
     name = table_in_lake(table_uri(copy))
     columns = {column["name"]: str(column["type"]) for column in copy.dataset.columns}
-    return LineageTable(name.namespace, name.name, copy.dataset.name, columns)
+    return EventTable(name.namespace, name.name, copy.dataset.name, columns)
 
 
 def _error(run: JobRun) -> str:

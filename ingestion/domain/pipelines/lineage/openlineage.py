@@ -37,7 +37,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True)
-class LineageTable:
+class EventTable:
     """`namespace` and `name`: of the table in the lake. `dataset`: what it is called in Lakehub. `columns`: types by name."""
 
     namespace: str
@@ -56,8 +56,8 @@ class PipelineRun:
     started_at: datetime
     ended_at: datetime
     end: End
-    inputs: Mapping[str, LineageTable]
-    output: LineageTable
+    inputs: Mapping[str, EventTable]
+    output: EventTable
     sql: str = ""
     rows: int = 0
     error: str = ""
@@ -110,7 +110,7 @@ def _event(run: PipelineRun, kind: str, at: datetime, facet: _Facets) -> Json:
     }
 
 
-def _dataset(table: LineageTable, facet: _Facets) -> Json:
+def _dataset(table: EventTable, facet: _Facets) -> Json:
     fields = [{"name": name, "type": type_} for name, type_ in [*table.columns.items()][:MAX_FIELDS]]
     in_lakehub = {"namespace": "lakehub", "name": table.dataset, "type": "TABLE"}
     facets = {"symlinks": facet("symlinks", {"identifiers": [in_lakehub]})}
@@ -134,7 +134,7 @@ def _input_fields(run: PipelineRun, uses: Uses) -> list[Json]:
     return [_input_field(run.inputs[column.input], column, kinds) for column, kinds in known[:MAX_USED]]
 
 
-def _input_field(table: LineageTable, column: InputColumn, kinds: frozenset[Use]) -> Json:
+def _input_field(table: EventTable, column: InputColumn, kinds: frozenset[Use]) -> Json:
     transformations = [
         {"type": "DIRECT" if use.is_direct else "INDIRECT", "subtype": use.value} for use in Use if use in kinds
     ]

@@ -16,7 +16,7 @@ from ingestion.domain.pipelines.lineage.openlineage import (
     MAX_FIELDS,
     MAX_USED,
     End,
-    LineageTable,
+    EventTable,
     PipelineRun,
     run_events,
 )
@@ -24,8 +24,8 @@ from ingestion.domain.pipelines.lineage.uses import InputColumn, Use
 from tests.openlineage_spec import problems_of
 from tests.unit.ingestion.pipelines.test_column_lineage import of_pipeline
 
-FLIGHTS = LineageTable("file", "/lake/dc1/flights", "flights", {"day": "string", "delay": "integer"})
-AIRLINES = LineageTable("s3://lake", "airlines", "carriers", {})
+FLIGHTS = EventTable("file", "/lake/dc1/flights", "flights", {"day": "string", "delay": "integer"})
+AIRLINES = EventTable("s3://lake", "airlines", "carriers", {})
 RUN = PipelineRun(
     run_id="0b3c5a4e-7a2f-4f0e-9a53-1f6f5f0d9a11",
     namespace="lakehub",
@@ -34,7 +34,7 @@ RUN = PipelineRun(
     ended_at=datetime(2026, 11, 17, 12, 5, tzinfo=UTC),
     end=End.COMPLETE,
     inputs={"flights": FLIGHTS, "airlines": AIRLINES},
-    output=LineageTable("file", "/lake/dc1/flights-by-day", "flights-by-day", {"day": "string", "delay": "decimal"}),
+    output=EventTable("file", "/lake/dc1/flights-by-day", "flights-by-day", {"day": "string", "delay": "decimal"}),
     sql="SELECT 1",
     rows=42,
     lineage=of_pipeline(),
