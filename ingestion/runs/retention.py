@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from ingestion.lake.captured import hours
 from ingestion.models import Backfill, CaptureHour, Commit, JobRun, JobState, SourceHour, TouchedPartition
 from ingestion.runs.job_specs import run_key_of
+from ingestion.runs.sent_lineage.owing import MAX_AGE
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT
 from lakehub.db.batch_delete import delete_old_rows
 
@@ -27,12 +28,15 @@ def delete_old_runs(*, now: datetime, retention: timedelta) -> int:
     """Deletes runs that ended longer ago than `retention`; their commits stay.
 
     The newest of a copy, kind and state stays however old: whether the copy is loaded, when it was looked at last and
-    since when a job fails is read from it.
+    since when a job fails is read from it. So does one whose lineage may still be sent.
     """
     newer = JobRun.objects.filter(
         copy=OuterRef("copy"), kind=OuterRef("kind"), state=OuterRef("state"), pk__gt=OuterRef("pk")
     )
-    return delete_old_rows(JobRun.objects.all(), age="ended_at", before=now - retention, where=Q(Exists(newer)))
+    is_owing = Q(owes_lineage=True, ended_at__gt=now - MAX_AGE)
+    return delete_old_rows(
+        JobRun.objects.all(), age="ended_at", before=now - retention, where=Q(Exists(newer)) & ~is_owing
+    )
 
 
 def delete_old_backfills(*, now: datetime, retention: timedelta) -> int:

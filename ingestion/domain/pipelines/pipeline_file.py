@@ -177,7 +177,7 @@ class _Reader:
             self._refuse(value.line, "`audits` gives each a name: `no strays: unexpected(this.carrier, 'AA') == 0`.")
             return
         audits = value.fields if value else {}
-        for name, test in audits.items():
+        for name, test in [*audits.items()][:MAX_AUDITS]:
             if len(name) > _MAX_AUDIT_NAME or not name.isprintable():
                 self._refuse(
                     test.line, f"The audit {name[:80]!r} has a name of {_MAX_AUDIT_NAME} printable characters at most."
@@ -206,7 +206,8 @@ class _Reader:
         if others is not None and not isinstance(others, Fields):
             self._refuse(others.line, "`inputs` names each other input as the SELECT calls it: `planes: planes`.")
             return
-        for name, value in (others.fields if others else {}).items():
+        named = others.fields if others else {}
+        for name, value in [*named.items()][:MAX_INPUTS]:
             line = others.lines[name] if others else 0
             if not _INPUT_NAME.fullmatch(name):
                 self._refuse(
@@ -217,8 +218,8 @@ class _Reader:
                 self._refuse(line, f"The input `{name}` is there more than once.")
             seen.add(name.casefold())
             yield self._input(name, value)
-        if len(seen) > MAX_INPUTS:
-            self._refuse(0, f"It has {len(seen)} inputs, {MAX_INPUTS} at most: chain two pipelines.")
+        if (count := len(named) + (source is not None)) > MAX_INPUTS:
+            self._refuse(0, f"It has {count:,} inputs, {MAX_INPUTS} at most: chain two pipelines.")
 
     def _check_own_name(self, name: str, line: int) -> None:
         if name.casefold().startswith(OWN):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.conf import settings
 
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from lakehub.catalog.models import DatasetCopy
+
+MAX_AGE = timedelta(days=7)
+"""Runs that ended before are not sent any more."""
 
 
 def owes_lineage(copy: DatasetCopy, kind: str) -> bool:

@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from ingestion.domain.pipelines.lineage.openlineage import Json, run_events
 from ingestion.models import JobRun, LineageReceiver
 from ingestion.runs.leases import lease_end
+from ingestion.runs.sent_lineage.owing import MAX_AGE
 from ingestion.runs.sent_lineage.run_facts import facts_of
 from lakehub import __version__
 from lakehub.http.outgoing.client import DeliveryError, checked_url, post, status_if_accepted
@@ -29,8 +30,6 @@ MAX_RUNS = 50
 """That are sent with one call."""
 BUDGET_S = 30.0
 """After so long no other run is begun; the last post takes ten seconds at most."""
-MAX_AGE = timedelta(days=7)
-"""Runs that ended before are not sent any more."""
 MAX_BYTES = 1_000_000
 """Of one event: a larger one goes without its column lineage."""
 REFUSED_FOR_GOOD = ("400", "413", "422")

@@ -46,6 +46,13 @@ def test_runs_that_ended_long_ago_go_and_their_commits_stay(copy: DatasetCopy) -
     assert Commit.objects.get().run is None
 
 
+def test_a_run_whose_lineage_may_still_be_sent_stays(copy: DatasetCopy) -> None:
+    old, _ = ran(copy), ran(copy)
+    JobRun.objects.filter(pk=old.pk).update(owes_lineage=True)
+    assert retention.delete_old_runs(now=LONG_AGO + 6 * DAY, retention=DAY) == 0
+    assert retention.delete_old_runs(now=LONG_AGO + 8 * DAY, retention=DAY) == 1
+
+
 def test_the_newest_of_each_kind_and_state_stays_so_that_nothing_is_loaded_twice(copy: DatasetCopy) -> None:
     ran(copy, JobKind.BOOTSTRAP)
     ran(copy, state=JobState.FAILED)

@@ -16,7 +16,8 @@ from ingestion.models import JobKind, JobRun, JobState, LineageReceiver, Pipelin
 from ingestion.runs import feed_schedule, job_runs, run_worker
 from ingestion.runs.leases import lease_end
 from ingestion.runs.sent_lineage import sending
-from ingestion.runs.sent_lineage.sending import MAX_AGE, MAX_RUNS, owing_runs, send_owed_lineage
+from ingestion.runs.sent_lineage.owing import MAX_AGE
+from ingestion.runs.sent_lineage.sending import MAX_RUNS, owing_runs, send_owed_lineage
 from ingestion.wakeups import WAKEUPS
 from lakehub.catalog.lineage import TableName, edges
 from lakehub.catalog.lineage.events import snapshot_of_events

@@ -191,6 +191,13 @@ def test_audits_that_are_none_are_refused(audits: str, why: str) -> None:
     assert problem.startswith(why)
 
 
+def test_more_inputs_than_a_pipeline_may_have_are_refused_without_a_look_at_each() -> None:
+    many = "".join(f"  a{n}: A wrong name\n" for n in range(3_000))
+    wrong = problems(pipeline=PIPELINE.replace("inputs:\n", f"inputs:\n{many}"))
+    assert sum("names no dataset" in each for each in wrong) == 20
+    assert "pipeline.yaml: It has 3,002 inputs, 20 at most: chain two pipelines." in wrong
+
+
 def test_a_partition_is_named_by_texts_whole_numbers_or_dates() -> None:
     (problem,) = problems(
         table=TABLE.replace("day STRING", "day TIMESTAMP"), pipeline=PIPELINE.replace("[day, airline]", "[airline]")
