@@ -106,7 +106,8 @@ class _Definitions:
     def _combination(self, tree: exp.SetOperation) -> Combination:
         if tree.args.get("by_name") or tree.args.get("side") or tree.args.get("kind") or tree.args.get("on"):
             raise NotFollowed("It has UNION BY NAME: write the columns out in one order, and UNION ALL.")
-        branches = [self.query(tree.this), self.query(tree.expression)]
+        first, last = self.query(tree.this), self.query(tree.expression)
+        branches = [*(first.branches if isinstance(first, Combination) else [first]), last]
         names = branches[0].columns
         return Combination(tuple(_renamed(branch, names) for branch in branches))
 

@@ -204,3 +204,17 @@ def test_a_star_puts_the_columns_of_using_first_as_spark_does() -> None:
 def test_a_condition_over_all_columns_is_left_out() -> None:
     shape = QueryShape.of("SELECT f.id FROM f LEFT JOIN c ON f.carrier = c.carrier WHERE coalesce(*) > 1", COLUMNS)
     assert "COALESCE" not in affected_keys(shape, ["id"], "f")
+
+
+def test_a_UNION_of_as_many_SELECTs_as_there_are_inputs_is_not_deep() -> None:
+    branches = " UNION ALL ".join(f"SELECT id, day FROM f{number}" for number in range(20))
+    shape = QueryShape.of(f"WITH u AS ({branches}) SELECT id, max(day) AS day FROM u GROUP BY id")
+    check_followed(shape, ["id"], sorted(shape.inputs))
+    assert shape.query.depth == 3
+    assert "lakehub_changed_f7" in affected_keys(shape, ["id"], "f7")
+
+
+def test_hundreds_of_conditions_are_followed() -> None:
+    conditions = " AND ".join(f"f.delay > {number}" for number in range(600))
+    shape = QueryShape.of(f"SELECT f.id FROM f JOIN c ON f.carrier = c.carrier WHERE {conditions}", COLUMNS)
+    assert affected_keys(shape, ["id"], "c").count(" > ") == 600
