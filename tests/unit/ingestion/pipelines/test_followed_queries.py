@@ -206,7 +206,7 @@ def test_a_condition_over_all_columns_is_left_out() -> None:
     assert "COALESCE" not in affected_keys(shape, ["id"], "f")
 
 
-def test_a_UNION_of_as_many_SELECTs_as_there_are_inputs_is_not_deep() -> None:
+def test_a_union_of_as_many_selects_as_there_are_inputs_is_not_deep() -> None:
     branches = " UNION ALL ".join(f"SELECT id, day FROM f{number}" for number in range(20))
     shape = QueryShape.of(f"WITH u AS ({branches}) SELECT id, max(day) AS day FROM u GROUP BY id")
     check_followed(shape, ["id"], sorted(shape.inputs))
