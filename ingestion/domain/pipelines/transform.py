@@ -28,6 +28,8 @@ _UNORDERED = (
     exp.GroupConcat,
     exp.Mode,
 )
+_MOVING_NAMES = frozenset({"current_date", "current_time", "current_timestamp", "localtimestamp"})
+"""Of columns, for which Spark takes the clock where no table has one."""
 _MOVING_TEXTS = frozenset({"now", "today", "yesterday", "tomorrow"})
 
 
@@ -61,6 +63,11 @@ def read_transform_file(text: str, source: str, inputs: Collection[str], problem
 def _moving_problems(tree: exp.Query) -> list[Problem]:
     """The same rows have to make the same result, whenever they are read."""
     moving = {node.sql("spark") for node in tree.find_all(*_MOVING)}
+    moving |= {
+        column.sql("spark")
+        for column in tree.find_all(exp.Column)
+        if not column.table and column.name.lower() in _MOVING_NAMES
+    }
     moving |= {
         literal.sql("spark")
         for literal in tree.find_all(exp.Literal)

@@ -30,9 +30,12 @@ def conditions_on_partners(condition: exp.Expr) -> Iterator[exp.In | exp.Exists]
 def is_member(node: exp.In, query: Query, alias: str) -> exp.Expr:
     """That a row of `query`, by `alias`, has the values before IN."""
     values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-    if query.columns is None or len(query.columns) != len(values) or not all(query.columns):
-        raise NotFollowed(f"It has `{shown(node)}`: write the columns out in the SELECT of IN, each with a name.")
-    pairs = zip(values, query.columns, strict=True)
+    names = query.columns or ()
+    if len(names) != len(values) or not all(names) or len({*names}) < len(names):
+        raise NotFollowed(
+            f"It has `{shown(node)}`: write the columns out in the SELECT of IN, each with a name of its own."
+        )
+    pairs = zip(values, names, strict=True)
     return exp.and_(*(exp.EQ(this=value.copy(), expression=column_of(alias, name)) for value, name in pairs))
 
 

@@ -18,6 +18,7 @@ from ingestion.domain.pipelines.affected.shapes import (
     Selection,
     Source,
 )
+from ingestion.domain.pipelines.view_names import OWN
 from lakehub.user_sql.sql_text import parse_statements
 
 Columns = Mapping[str, Collection[str]]
@@ -46,6 +47,9 @@ class QueryShape:
         for kind, named in _REFUSED:
             if statement.find(kind) is not None:
                 raise NotFollowed(f"It has {named}.")
+        for alias in statement.find_all(exp.Alias, exp.TableAlias):
+            if alias.name.lower().startswith(OWN) or alias.alias.lower().startswith(OWN):
+                raise NotFollowed(f"It has `{shown(alias)}`: names that begin with `{OWN}` are for what is made of it.")
         known = {name.lower(): tuple(names) for name, names in (columns or {}).items() if names}
         return cls(_Definitions(known).query(statement))
 
@@ -102,7 +106,8 @@ class _Definitions:
     def _combination(self, tree: exp.SetOperation) -> Combination:
         if tree.args.get("by_name") or tree.args.get("side") or tree.args.get("kind") or tree.args.get("on"):
             raise NotFollowed("It has UNION BY NAME: write the columns out in one order, and UNION ALL.")
-        branches = [self.query(tree.this), self.query(tree.expression)]
+        first, last = self.query(tree.this), self.query(tree.expression)
+        branches = [*(first.branches if isinstance(first, Combination) else [first]), last]
         names = branches[0].columns
         return Combination(tuple(_renamed(branch, names) for branch in branches))
 

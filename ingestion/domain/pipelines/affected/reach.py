@@ -128,9 +128,7 @@ class _Rows:
         query = exp.Select(expressions=selected or [_some_value()])
         for place in self._places:
             query = self._with_place(query, place)
-        for condition in self._conditions_after(None):
-            query = query.where(self._where_there_may_be_none(condition))
-        return query
+        return query.where(*map(self._where_there_may_be_none, self._conditions_after(None)), copy=False)
 
     # Which places and conditions have a part in it
 
@@ -226,8 +224,7 @@ class _Rows:
 
     def _with_none(self, query: exp.Select, place: Place, conditions: Sequence[exp.Expr]) -> exp.Select:
         """Each row of an optional place once as it is, and once as if there were none: that changes with the place, and is seen by what is computed from it."""
-        for condition in conditions:
-            query = query.where(condition)
+        query = query.where(*conditions, copy=False)
         if place.alias not in self._seen_as_none:
             return query
         both = exp.union(

@@ -90,7 +90,7 @@ class SelectReading:
             self._alias(join.this, number),
             self.definitions.source(join.this),
             join.args.get("on"),
-            frozenset(using),
+            using,
             side == "LEFT" or is_only_looked_at,
             is_only_looked_at,
         )
@@ -106,6 +106,8 @@ class SelectReading:
         kept, partners = list[exp.Expr](), list[Place]()
         for condition in conjuncts(where.this):
             asking = [*conditions_on_partners(condition)]
+            within = {id(node) for each in asking for node in each.walk()}
+            _refuse_queries_within(query for query in condition.find_all(exp.Query) if id(query) not in within)
             partners += [self._partner(each, len(partners) + n, names) for n, each in enumerate(asking)]
             if not asking:
                 kept.append(condition)
@@ -125,7 +127,7 @@ class SelectReading:
         yield from (place.on for place in places if place.on is not None)
         if where is not None:
             yield where
-        for clause in ("group", "having", "order", "qualify"):
+        for clause in ("group", "having", "order", "qualify", "windows"):
             yield from ensure_list(self.tree.args.get(clause))
 
     # Groups and windows
@@ -193,10 +195,12 @@ def _outputs(tree: exp.Select, names: Names, places: tuple[Place, ...]) -> tuple
     outputs, open_places, made = list[Output](), list[Place](), dict[str, exp.Expr]()
     for item in tree.expressions:
         if _is_star(item):
+            made_by_star = list[Output]()
             for place in _starred(item, places):
                 if place.source.columns is None:
                     open_places.append(place)
-                outputs += _columns_of_star(item, place)
+                made_by_star += _columns_of_star(item, place)
+            outputs += made_by_star if isinstance(item, exp.Column) else _as_joined(made_by_star, places)
             continue
         value = names.qualified(item.unalias(), made)
         is_named = isinstance(item, exp.Alias | exp.Column | exp.Dot)
@@ -218,13 +222,21 @@ def _starred(item: exp.Expr, places: tuple[Place, ...]) -> Iterator[Place]:
         yield from (place for place in places if place.alias == alias)
 
 
+def _as_joined(outputs: list[Output], places: tuple[Place, ...]) -> list[Output]:
+    """In the order of `*`: each USING puts its columns first."""
+    for place in places:
+        rank = {name: number for number, name in enumerate(place.using)}
+        outputs = sorted(outputs, key=lambda output, rank=rank: rank.get(output.name, len(rank)))  # type: ignore[misc]
+    return outputs
+
+
 def _columns_of_star(item: exp.Expr, place: Place) -> Iterator[Output]:
     star = item if isinstance(item, exp.Star) else item.this
     if star.args.get("replace") or star.args.get("rename"):
         raise NotFollowed(f"It has `{shown(item)}`: write the columns out.")
     left_out = {each.name.lower() for each in star.args.get("except_") or ()}
     if isinstance(item, exp.Star):
-        left_out |= place.using
+        left_out |= {*place.using}
     for name in place.source.columns or ():
         if name.lower() not in left_out:
             yield Output(name.lower(), column_of(place.alias, name))

@@ -56,7 +56,7 @@ class Place:
     alias: str
     source: Source
     on: exp.Expr | None = None
-    using: frozenset[str] = frozenset()
+    using: tuple[str, ...] = ()
     is_optional: bool = False
     is_hidden: bool = False
 
@@ -156,8 +156,9 @@ class Selection:
         return is_of_row and is_of_group and self.is_traced(value)
 
     def is_traced(self, expression: exp.Expr) -> bool:
-        """Of rows before they are grouped: all columns that it uses are traced."""
-        return all(self._is_traced(column) for column in expression.find_all(exp.Column))
+        """Of rows before they are grouped: all columns that it uses are traced. `concat_ws('-', *)` uses those of all places, whichever are read for it."""
+        columns = expression.find_all(exp.Column)
+        return expression.find(exp.Star) is None and all(self._is_traced(column) for column in columns)
 
     def _is_traced(self, column: exp.Column) -> bool:
         place = self.by_alias.get(column.table)

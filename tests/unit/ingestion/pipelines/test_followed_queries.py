@@ -44,6 +44,16 @@ def refusal(sql: str, *keys: str) -> str:
         ("SELECT f.id FROM f WHERE f.carrier IN (SELECT carrier + 1 FROM c)", "write the columns out in the SELECT of IN, each with a name"),
         ("SELECT f.id FROM f WHERE f.carrier IN (SELECT max(carrier) AS m FROM c GROUP BY country)", "`f` and the query of IN or EXISTS are joined by what is computed from a group or a window (f.carrier = m)"),
         ("SELECT f.id FROM f WHERE EXISTS (SELECT 1 FROM (SELECT country, max(carrier) AS m FROM c GROUP BY country) t WHERE t.m = f.carrier)", "the query of IN or EXISTS"),
+        ("SELECT id FROM f WHERE id IN (SELECT tail FROM p) OR delay NOT IN (SELECT maker FROM p)", "It has a query within an expression, `(SELECT maker FROM p)`"),
+        ("SELECT id FROM f WHERE id IN (SELECT tail FROM p) OR delay = (SELECT max(maker) FROM p)", "It has a query within an expression, `(SELECT MAX(maker) FROM p)`"),
+        ("SELECT id FROM f WHERE EXISTS (SELECT 1 FROM p WHERE p.tail = f.tail) OR NOT (EXISTS (SELECT 1 FROM p) AND day > 0)", "It has a query within an expression, `SELECT 1 FROM p`"),
+        ("SELECT id, count(*) OVER w AS n FROM f WINDOW w AS (PARTITION BY day, (SELECT max(carrier) FROM c))", "It has a query within an expression, `(SELECT MAX(carrier) FROM c)`"),
+        ("SELECT id FROM f WHERE (id, day) IN (SELECT a.tail, b.tail FROM p a JOIN p b ON a.maker = b.maker)", "each with a name of its own"),
+        ("SELECT concat_ws('-', *) AS id FROM f LEFT JOIN c ON f.carrier = c.carrier", "The key `id` is `CONCAT_WS('-', *)`, of which nobody can say which rows it is made from."),
+        ("SELECT concat_ws('-', c.*) AS id FROM f JOIN c ON f.carrier = c.carrier", "of which nobody can say which rows it is made from."),
+        ("SELECT id AS lakehub_part_0 FROM f", "names that begin with `lakehub_` are for what is made of it."),
+        ("SELECT x.id FROM f AS lakehub_x", "names that begin with `lakehub_` are for what is made of it."),
+        ("WITH lakehub_any_f AS (SELECT id FROM f) SELECT id FROM lakehub_any_f", "names that begin with `lakehub_` are for what is made of it."),
         ("SELECT count(*) AS id FROM f", "It has an aggregate and no GROUP BY"),
         ("SELECT f.id FROM f CROSS JOIN (SELECT max(country) AS m FROM c) t", "It has an aggregate and no GROUP BY"),
         ("SELECT day AS id FROM f GROUP BY ROLLUP (day)", "GROUP BY has ROLLUP"),
@@ -179,3 +189,33 @@ def test_a_pipeline_may_have_all_of_it() -> None:
     assert problems(transform=steps + TRANSFORM.replace("<SRC>", "late")) == []
     first_value = "SELECT day, name AS airline, 1 AS flights, first_value(delay) OVER (PARTITION BY day ORDER BY delay) AS delay FROM <SRC> JOIN airlines USING (carrier)"
     assert problems(transform=first_value) == []
+
+
+def test_a_star_puts_the_columns_of_using_first_as_spark_does() -> None:
+    both = {**COLUMNS, "k": ("continent", "country", "carrier")}
+    for sql, expected in (
+        ("SELECT * FROM f JOIN c USING (carrier)", ("carrier", "id", "day", "tail", "delay", "country")),
+        ("SELECT * FROM c JOIN k USING (country, carrier)", ("country", "carrier", "continent")),
+        ("SELECT * FROM f JOIN p USING (tail) LEFT SEMI JOIN c USING (carrier)", ("carrier", "tail", "id", "day", "delay", "maker")),
+        ("SELECT f.*, maker FROM f JOIN p USING (tail)", ("id", "day", "tail", "carrier", "delay", "maker")),
+    ):  # fmt: skip
+        assert QueryShape.of(sql, both).query.columns == expected, sql
+
+
+def test_a_condition_over_all_columns_is_left_out() -> None:
+    shape = QueryShape.of("SELECT f.id FROM f LEFT JOIN c ON f.carrier = c.carrier WHERE coalesce(*) > 1", COLUMNS)
+    assert "COALESCE" not in affected_keys(shape, ["id"], "f")
+
+
+def test_a_union_of_as_many_selects_as_there_are_inputs_is_not_deep() -> None:
+    branches = " UNION ALL ".join(f"SELECT id, day FROM f{number}" for number in range(20))
+    shape = QueryShape.of(f"WITH u AS ({branches}) SELECT id, max(day) AS day FROM u GROUP BY id")
+    check_followed(shape, ["id"], sorted(shape.inputs))
+    assert shape.query.depth == 3
+    assert "lakehub_changed_f7" in affected_keys(shape, ["id"], "f7")
+
+
+def test_hundreds_of_conditions_are_followed() -> None:
+    conditions = " AND ".join(f"f.delay > {number}" for number in range(600))
+    shape = QueryShape.of(f"SELECT f.id FROM f JOIN c ON f.carrier = c.carrier WHERE {conditions}", COLUMNS)
+    assert affected_keys(shape, ["id"], "c").count(" > ") == 600

@@ -113,6 +113,8 @@ def test_what_is_wrong_in_the_table_is_told(old: str, new: str, expected: str) -
         ("SELECT * FROM <SRC> JOIN parquet.`/etc/passwd` ON true JOIN airlines", "of a schema"),
         (TRANSFORM.replace("count(*)", "reflect('java.lang.System', 'exit', 1)"), "is not known to only compute"),
         (TRANSFORM.replace("count(*)", "max(current_timestamp())"), "changes with the clock or by chance"),
+        (TRANSFORM.replace("count(*)", "max(`current_date`)"), "`current_date` changes with the clock or by chance"),
+        (TRANSFORM.replace("count(*)", "max(LOCALTIMESTAMP)"), "LOCALTIMESTAMP"),
         (TRANSFORM.replace("count(*)", "max(rand())"), "rand"),
         (TRANSFORM.replace("count(*)", "first(f.delay)"), "FIRST(f.delay) takes rows in whatever order they are read"),
         (TRANSFORM.replace("SELECT", "SELCT"), "transform.sql:"),
