@@ -8,7 +8,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from ingestion.launchers import LAUNCHERS, Launcher, LauncherBySize, LauncherConfig
+from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
+from ingestion.launchers.shared_or_own import SharedOrOwnSession
 from ingestion.spark.contract.guidance import Guidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
@@ -52,6 +53,6 @@ def configured_launcher() -> Launcher:
         memory=settings.LAKEHUB_SPARK_MEMORY,
         java_home=settings.LAKEHUB_JAVA_HOME or None,
     )
-    return LauncherBySize(
+    return SharedOrOwnSession(
         shared=LAUNCHERS.get(settings.LAKEHUB_LAUNCHER)(config), own=LAUNCHERS.get(OWN_SESSION)(config)
     )

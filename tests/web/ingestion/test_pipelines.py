@@ -14,8 +14,8 @@ from django.test import Client
 
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.resources.job_resources import JobResources
-from ingestion.launchers import LauncherBySize
 from ingestion.launchers.configured import configured_launcher
+from ingestion.launchers.shared_or_own import SharedOrOwnSession
 from ingestion.models import JobKind, JobRun, JobState, Pipeline, ReaderPosition
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.planning import plan_of
@@ -527,5 +527,5 @@ def test_a_class_of_a_jar_is_told_to_its_jobs_with_its_properties_and_the_digest
 def test_the_workers_launcher_has_one_for_sessions_of_their_own(settings: Any) -> None:
     settings.LAKEHUB_LAUNCHER = "warm"
     launcher = configured_launcher.__wrapped__()
-    assert isinstance(launcher, LauncherBySize)
+    assert isinstance(launcher, SharedOrOwnSession)
     assert (type(launcher._shared).__name__, type(launcher._own).__name__) == ("WarmLauncher", "SparkSubmitLauncher")

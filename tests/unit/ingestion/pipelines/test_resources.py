@@ -9,7 +9,7 @@ import pytest
 from ingestion.domain.pipelines.plan import Effect, changes_between
 from ingestion.domain.pipelines.reading import read_pipeline
 from ingestion.domain.resources.job_resources import JobResources, ResourceLimits, excess
-from ingestion.launchers import LauncherBySize
+from ingestion.launchers.shared_or_own import SharedOrOwnSession
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import (
@@ -150,7 +150,7 @@ def spec_of(run: str, pipeline: PipelineSpec | None) -> JobSpec:
 
 def test_a_job_that_asks_for_its_own_size_or_brings_a_jar_has_a_session_of_its_own() -> None:
     shared, own = Remembering(), Remembering()
-    launcher = LauncherBySize(shared, own)
+    launcher = SharedOrOwnSession(shared, own)
     python, jvm = TransformerSpec("fares.py:f"), TransformerSpec("fares.jar:com.example.F")
     for spec in (
         spec_of("source", None),
