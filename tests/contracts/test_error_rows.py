@@ -13,7 +13,7 @@ import hudi
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.lake import error_rows, raw_texts, table_files
+from ingestion.lake import error_rows, raw_texts
 from ingestion.lake.error_rows import (
     ErrorCursor,
     ErrorFilters,
@@ -24,6 +24,7 @@ from ingestion.lake.error_rows import (
     read_error_page,
     read_error_row,
 )
+from ingestion.lake.files import table_files
 from ingestion.lake.files.table_files import MAX_AT_ONCE
 from lakehub.kernel.errors import Busy, NotFound, Refused
 from tests.error_tables import add_rows, at, error_row, error_table, key_of, resolve

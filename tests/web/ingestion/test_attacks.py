@@ -12,7 +12,8 @@ from django.core.management import call_command
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from ingestion.lake import readers, table_files
+from ingestion.lake import readers
+from ingestion.lake.files import table_files
 from ingestion.models import Finding, JobKind, JobRun, JobState, ReaderPosition, ReplayRequest
 from ingestion.runs import job_runs
 from ingestion.runs.job_specs import error_table_uri
