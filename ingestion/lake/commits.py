@@ -55,7 +55,7 @@ _KEY_LENGTH = len(str(UUID(int=0)))
 
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     """The commits that were not known, in the order of their completion. Safe to run twice, or in two processes at once."""
-    timeline = Timeline(table_uri(copy))
+    timeline = Timeline(copy.uri or table_uri(copy))
     files = timeline.completed() if timeline.exists else []
     if not files:
         return []
@@ -63,7 +63,7 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     stored_commits = Commit.objects.filter(copy=copy, instant__gte=min(file.instant for file in files))
     known_instants = set(stored_commits.values_list("instant", flat=True))
     lake_commits = timeline.read(file for file in files if file.instant not in known_instants)
-    if not copy.dataset.ingested:
+    if not copy.uri:
         lake_commits = tuple(_by_others(commit) for commit in lake_commits)
     schemas = [commit.run.get("schema", {}) for commit in lake_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
@@ -234,7 +234,7 @@ def _judge_cursors(copy: DatasetCopy, run: dict[str, Any], at: dict[str, str], n
 def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, read_everything: bool, now: datetime) -> None:
     """A batch of ours says which values were no partition. Only one that read the whole source knows that there are no others. Where others put their rows is for them to say."""
     grain, zone = copy.layout.partition_grain, copy.layout.zone
-    if grain is Grain.NONE or not copy.dataset.ingested:
+    if grain is Grain.NONE or not copy.uri:
         return
     misplaced, totals = lake_commit.run.get("misplaced"), lake_commit.run.get("misplaced_totals")
     ahead = _rows_ahead(copy, after=partition_at(now, grain, zone).end)

@@ -26,7 +26,7 @@ def recorded_copies() -> QuerySet[DatasetCopy]:
 
 def table_uri(copy: DatasetCopy) -> str:
     """Of its table in a lake. Raises MetadataUnavailable where it has none, or where the storage of its connection is not installed any more."""
-    if copy.dataset.ingested:
+    if copy.uri:
         return copy.uri
     table = None if copy.source is None else copy.source[0].storage.table(copy.source[1])
     if not isinstance(table, HudiCopy):
