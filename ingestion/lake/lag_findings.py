@@ -38,10 +38,9 @@ def judge_lag(
     return is_behind
 
 
-def clear_others(kind: str, judged: Collection[int], *, now: datetime) -> None:
+def clear_others(kind: str, copies: Collection[int], *, now: datetime) -> None:
     """Of copies that are not judged any more, as they are made otherwise since."""
-    for copy in DatasetCopy.with_removed.filter(pk__in=raised_for(kind).difference(judged)):
-        findings.clear_findings(copy, kind, now=now)
+    Finding.objects.filter(kind=kind, copy__in=copies, cleared_at=None).update(cleared_at=now)
 
 
 def in_words(span: timedelta) -> str:

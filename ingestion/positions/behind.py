@@ -19,7 +19,7 @@ def judge_lags(*, now: datetime) -> int:
     behind, raised = 0, raised_for(findings.COPY_BEHIND)
     live = DatasetCopy.objects.filter(dataset__in=incomplete, replica=None)
     copies = [*live.select_related("dataset__feed__connection", "data_center").order_by("pk")]
-    clear_others(findings.COPY_BEHIND, [copy.pk for copy in copies], now=now)
+    clear_others(findings.COPY_BEHIND, raised.difference(copy.pk for copy in copies), now=now)
     for copy in copies:
         if copy.pk not in incomplete[copy.dataset_id]:
             behind += _judge(copy, is_raised=copy.pk in raised, now=now)

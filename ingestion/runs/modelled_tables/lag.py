@@ -18,7 +18,7 @@ def judge_lags(*, now: datetime) -> int:
         *live.filter(dataset__feed__kind=FeedKind.PIPELINE, replica=None).select_related("dataset__feed", "data_center")
     ]
     raised = raised_for(PIPELINE_BEHIND)
-    clear_others(PIPELINE_BEHIND, [copy.pk for copy in made], now=now)
+    clear_others(PIPELINE_BEHIND, raised.difference(copy.pk for copy in made), now=now)
     return sum(_judge(each, is_raised=each.copy.pk in raised, now=now) for each in progress_of(made, now=now))
 
 

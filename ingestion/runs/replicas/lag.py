@@ -13,7 +13,7 @@ from ingestion.runs.replicas.states import MAX_PENDING, ReplicaState, live_repli
 def judge_lags(*, now: datetime) -> int:
     """Of all replicas, by as many queries for one as for all. How many are behind."""
     states, raised = states_of(live_replicas().order_by("pk")), raised_for(REPLICA_BEHIND)
-    clear_others(REPLICA_BEHIND, [state.copy.pk for state in states], now=now)
+    clear_others(REPLICA_BEHIND, raised.difference(state.copy.pk for state in states), now=now)
     return sum(_judge(state, is_raised=state.copy.pk in raised, now=now) for state in states)
 
 
@@ -27,7 +27,7 @@ def _message(state: ReplicaState, lag: timedelta, limit: timedelta) -> str:
     source, allowed = state.replicated_from, f"its tier allows {in_words(limit)}"
     if not state.has_source:
         return (
-            f"The copy in {source} was removed, from which this one is replicated: nothing has come for {in_words(lag)}, and {allowed}. "
+            f"The copy in {source} that this replica is made from was removed, so nothing new arrives. The replica is behind for {in_words(lag)}, and {allowed}. "
             f"Restore that copy, or end the replication: `manage.py replicate {state.copy.dataset} --to {state.data_center} --end`."
         )
     if state.pending is None:
