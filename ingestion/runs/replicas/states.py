@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce
 
 from ingestion.models import Commit, JobKind, JobRun, JobState, Replica
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -173,16 +174,20 @@ def _waiting_from_first(replicas: Collection[int]) -> dict[int, _Waiting]:
 
 
 def _counted(rows: QuerySet[Any], replica: str, waiting: QuerySet[Commit]) -> dict[int, _Waiting]:
-    first = waiting.order_by("completed_at").values("completed_at")
-    counted = rows.annotate(pending=_Count(first[: MAX_PENDING + 1]), since=Subquery(first[:1]))
+    limited, first = (
+        waiting.values("pk")[: MAX_PENDING + 1],
+        waiting.order_by("completed_at").values("completed_at")[:1],
+    )
+    counted = rows.annotate(pending=_Count(limited), since=Subquery(first))
     return {pk: _Waiting(pending, since) for pk, pending, since in counted.values_list(replica, "pending", "since")}
 
 
 def _copied_last(replicas: QuerySet[Replica]) -> dict[int, dict[str, Any]]:
     """By replica, fields of its state."""
-    of_copy = JobRun.objects.filter(copy=OuterRef(OuterRef("copy")), kind=JobKind.REPLICATE).order_by("-pk")
-    recent = JobRun.objects.filter(pk__in=of_copy.values("pk")[:MAX_RUNS_READ], state=JobState.SUCCEEDED)
-    copying = recent.filter(**{f"{_FACTS}files__gt": 0}).order_by("-pk").values("pk")[:1]
+    of_replica = JobRun.objects.filter(kind=JobKind.REPLICATE).order_by("-pk")
+    nth = of_replica.filter(copy=OuterRef(OuterRef("copy"))).values("pk")[MAX_RUNS_READ - 1 : MAX_RUNS_READ]
+    recent = of_replica.filter(copy=OuterRef("copy"), pk__gte=Coalesce(Subquery(nth), 0), state=JobState.SUCCEEDED)
+    copying = recent.filter(**{f"{_FACTS}files__gt": 0}).values("pk")[:1]
     runs = JobRun.objects.filter(pk__in=replicas.order_by().values(copying=Subquery(copying)))
     facts = runs.values_list("copy", "ended_at", f"{_FACTS}files", f"{_FACTS}bytes")
     return {
