@@ -230,6 +230,7 @@ def test_queries_do_not_grow_with_replicas() -> None:
     for number in range(1, 4):
         add(number)
     assert counts() == few == (5, 5)
+    assert {state.copy.dataset for state in replica_states(dataset)} == {dataset}
 
 
 def test_each_query_goes_by_an_index() -> None:
