@@ -11,6 +11,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from incidents import tasks as incident_tasks
+from incidents.models import Incident
 from ingestion import tasks
 from ingestion.lake.findings import COPY_BEHIND, PIPELINE_BEHIND, REPLICA_BEHIND, raise_finding
 from ingestion.models import Commit, Finding, JobKind, JobRun, JobState, Replica
@@ -150,7 +152,7 @@ def test_a_clock_that_was_ahead_makes_nothing_behind() -> None:
     assert open_message(NOW) == ""
 
 
-def test_it_has_a_test_that_fails_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_has_a_test_and_an_incident_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     copy = replicated()
     committed(copy, NOW - 2 * HOUR, "1")
     for now, verdict in ((NOW, "fail"), (NOW + MINUTE, "pass")):
@@ -159,6 +161,9 @@ def test_it_has_a_test_that_fails_until_it_is_over(monkeypatch: pytest.MonkeyPat
         ingestion_findings.observe_findings(now=now)
         unit = Unit.objects.get(test__key=f"finding:{REPLICA_BEHIND}", copy=copy)
         assert (unit.verdict, unit.test.category, unit.test.title) == (verdict, "ingestion", "Replica behind")
+        incident_tasks.process_flips()
+        incident = Incident.objects.get(dataset=copy.dataset, category="ingestion")
+        assert (incident.resolved_at is None) == (verdict == "fail")
         has_replicated(copy, "1", NOW)
 
 
