@@ -22,6 +22,7 @@ from ingestion.positions import audit, behind
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
 from ingestion.runs.backfills import schedule
 from ingestion.runs.modelled_tables import lag
+from ingestion.runs.replicas import lag as replica_lag
 from ingestion.runs.sent_lineage import sending
 from ingestion.runs.source_use import paused_runs, raw_chunks
 from lakehub import wiring
@@ -89,6 +90,12 @@ def check_captured_copies() -> None:
 def check_pipelines() -> None:
     """Which modelled tables are behind their inputs for too long."""
     lag.judge_lags(now=wiring.clock.now())
+
+
+@shared_task
+def check_replicas() -> None:
+    """Which replicas lack commits of their sources for too long."""
+    replica_lag.judge_lags(now=wiring.clock.now())
 
 
 @shared_task

@@ -43,6 +43,7 @@ WAKEUPS = (
     Wakeup("ingestion.tasks.request_clusterings", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.check_captured_copies", timedelta(minutes=5)),
     Wakeup("ingestion.tasks.check_pipelines", timedelta(minutes=5)),
+    Wakeup("ingestion.tasks.check_replicas", timedelta(minutes=5)),
     Wakeup("ingestion.tasks.check_lineage", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.check_tables", timedelta(minutes=1)),
     Wakeup(

@@ -25,6 +25,7 @@ from ingestion.models import IndexAllowance, IndexShare, JobRun, JobState
 from ingestion.runs.index_use.states import allowed_of, with_verifications
 from ingestion.runs.index_use.waits import jobs_waiting_for_answer
 from ingestion.runs.modelled_tables.progress import progress_of
+from ingestion.runs.replicas.states import live_replicas, states_of
 from lakehub import wiring
 from lakehub.accounts.tokens.authentication import TokenAuthentication
 from lakehub.catalog.models import DatasetCopy, FeedKind
@@ -34,6 +35,7 @@ from quality.models import Unit
 VERDICT_S = 1.0
 INDEXES_MEASURED = 500
 PIPELINES_MEASURED = 200
+REPLICAS_MEASURED = 200
 
 
 @login_not_required
@@ -202,6 +204,23 @@ def _measure_pipelines(registry: CollectorRegistry, *, now: datetime) -> None:
         failing.labels(number).set(progress.newest_run is not None and progress.newest_run.state == JobState.FAILED)
 
 
+def _measure_replicas(registry: CollectorRegistry, *, now: datetime) -> None:
+    """Of so many replicas, by their number, those of the highest tiers first."""
+
+    def of_copy(name: str, about: str) -> Gauge:
+        return Gauge(f"lakehub_replica_{name}", about, ["copy"], registry=registry)
+
+    lag_seconds = of_copy("lag_seconds", "How long the first commit of its source waits that a replica lacks")
+    pending = of_copy("commits_pending", "Commits of its source that a replica lacks")
+    failing = of_copy("failing", "1 where the newest run of a replica has failed, or is tried again")
+    for state in states_of(live_replicas().order_by("copy__dataset__tier", "pk")[:REPLICAS_MEASURED]):
+        number = str(state.copy.pk)
+        lag_seconds.labels(number).set(state.lag(now=now).total_seconds())
+        failing.labels(number).set(state.failed_run is not None)
+        if state.pending is not None:
+            pending.labels(number).set(state.pending)
+
+
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus. Numbers only: no names of datasets or people. Each is a few indexed queries."""
@@ -224,6 +243,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     _measure_captures(registry, now=now)
     _measure_indexes(registry)
     _measure_pipelines(registry, now=now)
+    _measure_replicas(registry, now=now)
     share = Gauge(
         "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry
     )

@@ -71,8 +71,8 @@ def recent_commits(dataset: Dataset, limit: int = _MAX_COMMITS) -> QuerySet[Comm
 
 def row_accounting(dataset: Dataset, *, now: datetime) -> list[RowAccounting]:
     """Of the last 24 h; where nothing was written in those, since the bootstrap. Two queries at most."""
-    written = Commit.objects.filter(copy__dataset=dataset, read__isnull=False)
     copies = {copy.pk: copy for copy in dataset.copies.all()}
+    written = Commit.objects.filter(copy__in=copies, read__isnull=False)
     since = now - _DAY
     recent = _row_accounting_of(written.filter(completed_at__gte=since), copies, since)
     accounting = recent or _row_accounting_of(written, copies, None)

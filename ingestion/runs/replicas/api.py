@@ -26,6 +26,7 @@ class ReplicaRequestSerializer(serializers.Serializer[Any]):
 
 
 class ReplicaSerializer(serializers.Serializer[Any]):
+    copy = serializers.IntegerField(source="replica.copy_id", help_text="Its number, as in Prometheus.")
     data_center = serializers.CharField()
     replicated_from = serializers.CharField(help_text="The data center whose copy it is made from.")
     mib_per_s = serializers.IntegerField(allow_null=True)
@@ -41,7 +42,7 @@ class ReplicaSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text=f"Commits of the source that it lacks, {MAX_PENDING + 1} for more than {MAX_PENDING}; null: it is not known any more which those are.",
     )
-    waits_since = serializers.DateTimeField(allow_null=True, help_text="When the first of them was completed.")
+    waits_since = serializers.DateTimeField(allow_null=True, help_text="Since when the first of them waits.")
     copied_files = serializers.IntegerField(
         help_text="By the newest run that has copied any, each compared by checksum."
     )

@@ -9,7 +9,7 @@ from django.test import Client
 
 from incidents.models import Incident
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, Replica
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.models import ExternalRun, PipelineHook
 from tests import factories as make
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
@@ -161,6 +161,21 @@ def test_a_copy_that_is_replicated_says_from_where_and_how_far_it_is(page: Clien
     assert "there was &lt;b&gt;no&lt;/b&gt; replica" in text
     data = words(page, "/datasets/flights/data")
     assert "replicated from dc1: how far it is" in data
+
+
+def test_a_replica_says_that_its_source_was_removed_and_that_nothing_was_copied_of_late(
+    page: Client, flights: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = replicated(flights)
+    monkeypatch.setattr("ingestion.runs.replicas.states.MAX_RUNS_READ", 1)
+    make.run(
+        run.copy,
+        JobKind.REPLICATE,
+        report={"output": {"replication": run.report["output"]["replication"] | {"files": 0}}},
+    )
+    assert "nothing in its newest runs" in words(page)
+    DatasetCopy.objects.filter(replicas__copy=run.copy).update(removed_at=NOW)
+    assert re.search("Source removed.*unknown: the copy in dc1 was removed", words(page))
 
 
 def test_a_replica_whose_run_failed_says_why_and_whether_checksums_differ(page: Client, flights: Dataset) -> None:

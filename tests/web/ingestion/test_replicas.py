@@ -196,6 +196,9 @@ def test_it_says_what_waits_and_what_was_copied(copies: tuple[DatasetCopy, Datas
     nothing.save()
     (equal,) = replica_states(copy.dataset)
     assert (equal.pending, equal.is_equal, equal.copied_files) == (0, True, 3)
+    commit(source, NOW + 2 * MINUTE + MINUTE / 2, "4")
+    (rolled_back,) = replica_states(copy.dataset)
+    assert (rolled_back.pending, rolled_back.is_equal) == (0, True), "the run has not seen it any more"
     Commit.objects.filter(copy=source, instant="3").delete()
     (forgotten,) = replica_states(copy.dataset)
     assert (forgotten.pending, forgotten.is_equal) == (None, False)
