@@ -77,9 +77,12 @@ class PostedState:
         }
 
     @classmethod
-    def load(cls, run_id: str, job: tuple[str, str], completed_at: datetime | None, dumped: Mapping[str, Any]) -> PostedState:
+    def load(
+        cls, run_id: str, job: tuple[str, str], completed_at: datetime | None, dumped: Mapping[str, Any]
+    ) -> PostedState:
         inputs, outputs = (
-            {TableName(namespace, name): flag for namespace, name, flag in dumped[side]} for side in ("inputs", "outputs")
+            {TableName(namespace, name): flag for namespace, name, flag in dumped[side]}
+            for side in ("inputs", "outputs")
         )
         words = {
             TableName(namespace, name): (datetime.fromisoformat(at), dropped)
@@ -206,9 +209,14 @@ def _name_problems(where: str, named: object) -> Iterator[tuple[str, str]]:
 
 def _facet_problems(where: str, table: object) -> Iterator[tuple[str, str]]:
     facets = table.get("facets") if isinstance(table, dict) else None
-    used: Iterable[object] = (facets.get("lakehub"), facets.get("lifecycleStateChange")) if isinstance(facets, dict) else (facets,)
+    used: Iterable[object] = (
+        (facets.get("lakehub"), facets.get("lifecycleStateChange")) if isinstance(facets, dict) else (facets,)
+    )
     if any(facet is not None and not isinstance(facet, dict) for facet in used):
-        yield f"{where}.facets", f"{where}.facets is not an object of objects: write facets as OpenLineage does, or leave them out."
+        yield (
+            f"{where}.facets",
+            f"{where}.facets is not an object of objects: write facets as OpenLineage does, or leave them out.",
+        )
 
 
 def _text_problems(where: str, text: object, longest: int) -> Iterator[tuple[str, str]]:

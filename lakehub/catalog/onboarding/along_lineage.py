@@ -51,7 +51,9 @@ def requests_along_lineage(
         grace=grace,
         description=f"Found along the lineage of {dataset.name}.",
     )
-    tables = LineageTable.objects.filter(pk__in=set(_reachable_tables(start_tables, direction, dataset.team_id)), dropped=False)
+    tables = LineageTable.objects.filter(
+        pk__in=set(_reachable_tables(start_tables, direction, dataset.team_id)), dropped=False
+    )
     return _select_tables(tables.exclude(dataset=dataset).select_related("connection", "dataset"), like)
 
 

@@ -116,7 +116,9 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 class PostedLineageSerializer(serializers.Serializer[Any]):
     """What became of an event that was posted, and the edges between datasets that changed with it."""
 
-    result = serializers.CharField(help_text="`completed`, `open`: its run has not completed; `ignored`: nothing of it is kept.")
+    result = serializers.CharField(
+        help_text="`completed`, `open`: its run has not completed; `ignored`: nothing of it is kept."
+    )
     added = serializers.ListField(child=serializers.CharField())
     pruned = serializers.ListField(child=serializers.CharField())
 

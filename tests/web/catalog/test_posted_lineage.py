@@ -105,7 +105,12 @@ def test_the_newest_run_decides_and_older_and_repeated_ones_change_nothing(clien
         event("load", NOW, [FLIGHTS], [DELAYS], kind="FAIL"),
         event("load", NOW - 31 * DAY, [FLIGHTS], [DELAYS]),
         {"dataset": FLIGHTS, "eventTime": NOW.isoformat()},
-        {"job": {"namespace": "a", "name": "b"}, "inputs": [FLIGHTS], "outputs": [DELAYS], "eventTime": NOW.isoformat()},
+        {
+            "job": {"namespace": "a", "name": "b"},
+            "inputs": [FLIGHTS],
+            "outputs": [DELAYS],
+            "eventTime": NOW.isoformat(),
+        },
     ],
 )
 def test_events_that_say_nothing_are_accepted(client: Client, body: Any) -> None:
