@@ -34,8 +34,7 @@ def replace_lineage(
         if not accept_loss:
             _refuse_large_loss(reading, links)
         numbers = _write_tables(reading, is_posted=team is not None)
-        links.delete()
-        _write_links(reading, numbers, team)
+        _write_links(reading, numbers, links, team)
         _delete_tables_without_links()
         return rebuild_edges(source=source, now=now)
 
@@ -58,8 +57,9 @@ def _refuse_large_loss(reading: LineageSnapshot, links: QuerySet[LineageLink]) -
 def _write_tables(reading: LineageSnapshot, *, is_posted: bool) -> dict[TableName, int]:
     """Whether a table was dropped is for the source to say that is read: what a team posted takes only its own links away."""
     if is_posted:
-        new = [LineageTable(namespace=table.namespace, name=table.name) for table in sorted(reading.linked)]
-        LineageTable.objects.bulk_create(new, ignore_conflicts=True, batch_size=500)
+        unknown = reading.linked - _numbers().keys()
+        new = [LineageTable(namespace=table.namespace, name=table.name) for table in sorted(unknown)]
+        LineageTable.objects.bulk_create(new, batch_size=500)
         return _numbers()
     rows = [
         LineageTable(namespace=table.namespace, name=table.name, dropped=table in reading.dropped)
@@ -88,16 +88,18 @@ def _delete_tables_without_links() -> None:
     LineageTable.objects.filter(~Exists(links), dropped=False).delete()
 
 
-def _write_links(reading: LineageSnapshot, numbers: dict[TableName, int], team: Team | None) -> None:
+def _write_links(
+    reading: LineageSnapshot, numbers: dict[TableName, int], known: QuerySet[LineageLink], team: Team | None
+) -> None:
+    """Writes what changed only: of many thousand links that a team posted, an event tells of a few."""
+    wanted = {(numbers[link.upstream], numbers[link.downstream], link.one_to_one) for link in reading.links}
+    stored = {tuple(link): pk for pk, *link in known.values_list("pk", "upstream_id", "downstream_id", "one_to_one")}
+    gone = [pk for link, pk in stored.items() if link not in wanted]
+    LineageLink.objects.filter(pk__in=gone).delete()
     LineageLink.objects.bulk_create(
         [
-            LineageLink(
-                upstream_id=numbers[link.upstream],
-                downstream_id=numbers[link.downstream],
-                one_to_one=link.one_to_one,
-                team=team,
-            )
-            for link in sorted(reading.links)
+            LineageLink(upstream_id=upstream, downstream_id=downstream, one_to_one=one_to_one, team=team)
+            for upstream, downstream, one_to_one in sorted(wanted - stored.keys())
         ],
         batch_size=500,
     )
