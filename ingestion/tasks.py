@@ -106,7 +106,8 @@ def send_lineage() -> None:
 
 @shared_task
 def check_lineage() -> None:
-    """Once a day: the newest lineage."""
+    """Once a day: the newest lineage, and jobs are forgotten whose events nobody posts any more."""
+    daily.run_daily_posted(now=wiring.clock.now())
     if (source := lineage_source()) is not None:
         daily.run_daily_lineage(source, name=settings.LAKEHUB_LINEAGE, now=wiring.clock.now())
 

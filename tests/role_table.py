@@ -54,6 +54,14 @@ OVERRIDE = {
     "reason": "Known to be harmless",
     "until": TOMORROW,
 }
+LINEAGE_EVENT = {
+    "eventType": "COMPLETE",
+    "eventTime": TOMORROW,
+    "run": {"runId": "1"},
+    "job": {"namespace": "airflow", "name": "load"},
+    "inputs": [{"namespace": "lakehub", "name": "flights"}],
+    "outputs": [{"namespace": "lakehub", "name": "airlines"}],
+}
 SUBJECTS = "api/v1/schema-registry/subjects"
 NEW_SCHEMA = '{"type": "record", "name": "Flight", "fields": [{"name": "gate", "type": "string", "default": ""}]}'
 NEW_SUBJECT = {"subject": "seats-value", "team": "flight-ops", "schema": NEW_SCHEMA, "after": 0}
@@ -540,6 +548,7 @@ TABLE = (
     Line("GET", "api/v1/connections", READERS, "catalog:read"),
     Line("GET", "api/v1/connections/<str:name>", READERS, "catalog:read"),
     Line("GET", "api/v1/data-centers", READERS, "catalog:read"),
+    Line("POST", "api/v1/lineage", OWNERS, "lineage:write", LINEAGE_EVENT, "audit", asks="team=flight-ops"),
     Line("GET", "api/v1/lineage/*", READERS, "catalog:read"),
     Line("GET", "api/v1/datasets", READERS, "catalog:read"),
     Line("GET", "api/v1/datasets/<str:name>", READERS, "catalog:read"),

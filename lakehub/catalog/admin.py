@@ -21,6 +21,7 @@ from lakehub.catalog.models import (
     LineageDay,
     LineageEdge,
     LineageTable,
+    PostedRun,
 )
 
 
@@ -91,3 +92,11 @@ class LineageTableAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[LineageTable]):
     list_filter = ("dropped", "connection")
     list_select_related = ("connection", "dataset")
     search_fields = ("name",)
+
+
+@admin.register(PostedRun)
+class PostedRunAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[PostedRun]):
+    list_display = ("job_namespace", "job_name", "run_id", "team", "event_at", "completed_at")
+    list_filter = ("team",)
+    list_select_related = ("team",)
+    search_fields = ("job_name",)

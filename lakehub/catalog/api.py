@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any, ClassVar
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers, status
 from rest_framework.generics import ListAPIView
@@ -20,6 +21,9 @@ from lakehub.catalog import connections, data_centers
 from lakehub.catalog.connection_limits import limit_connection
 from lakehub.catalog.datasets import lookup, offboarding
 from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change, find_connection
+from lakehub.catalog.lineage import posted
+from lakehub.catalog.lineage.posted import PostOutcome, PostResult
+from lakehub.catalog.lineage.posted_events import parse_posted_event
 from lakehub.catalog.metadata import KeyEvidence
 from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
 from lakehub.catalog.onboarding import bulk, onboard
@@ -41,7 +45,7 @@ from lakehub.catalog.serializers.connections import (
     ConnectionUrlSerializer,
     DataCenterSerializer,
 )
-from lakehub.catalog.serializers.datasets import DatasetSerializer, LineageDaySerializer
+from lakehub.catalog.serializers.datasets import DatasetSerializer, LineageDaySerializer, PostedLineageSerializer
 from lakehub.catalog.serializers.onboarding import OnboardingRequestSerializer
 from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import Refused
@@ -217,6 +221,30 @@ class BulkOnboarding(APIView):
 
         lines = bulk.onboard_many(done.requests, actor=actor, may=may, now=now)
         return Response([OnboardingLineSerializer(line).data for line in (*done.lines, *lines)])
+
+
+class PostedLineage(APIView):
+    scopes: ClassVar = {"POST": "lineage:write"}
+
+    @extend_schema(
+        parameters=[OpenApiParameter("team", str, description="Whose lineage it is; a token says so by itself.")],
+        request={"application/json": OpenApiTypes.OBJECT},
+        responses={200: PostedLineageSerializer, 201: PostedLineageSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Takes one event of OpenLineage, as its clients post it: 201 where something of it is kept. It says what datasets of the team are made from."""
+        team = getattr(request.user, "token_team", None)
+        team = team or Team.objects.filter(name=request.query_params.get("team", "")).first()
+        require_in_named_team(request.user, "onboard", team)
+        if team is None:
+            raise Refused.for_fields({"team": "Say whose lineage it is, with the address: `?team=flight-ops`."})
+        now = wiring.clock.now()
+        event = parse_posted_event(request.data, now=now)
+        outcome = posted.take_event(event, team, now=now) if event else PostOutcome(PostResult.IGNORED)
+        is_kept = outcome.result is not PostResult.IGNORED
+        return Response(
+            PostedLineageSerializer(outcome).data, status.HTTP_201_CREATED if is_kept else status.HTTP_200_OK
+        )
 
 
 class LineageDayList(ListAPIView[LineageDay]):

@@ -16,5 +16,6 @@ urlpatterns: list[URLPattern] = [
     path("datasets/bulk", api.BulkOnboarding.as_view(), name="datasets-bulk"),
     path("datasets/<str:name>", api.DatasetDetail.as_view(), name="dataset"),
     path("datasets/<str:name>/restore", api.RestoreDataset.as_view(), name="dataset-restore"),
+    path("lineage", api.PostedLineage.as_view(), name="lineage"),
     path("lineage/days", api.LineageDayList.as_view(), name="lineage-days"),
 ]

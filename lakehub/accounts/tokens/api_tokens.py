@@ -27,6 +27,7 @@ SCOPES = (
     "gate:write",
     "catalog:read",
     "catalog:write",
+    "lineage:write",
     "ingestion:read",
     "ingestion:run",
     "schemas:read",

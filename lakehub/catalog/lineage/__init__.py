@@ -49,9 +49,12 @@ class LineageSnapshot:
     dropped: frozenset[TableName] = frozenset()
 
     @property
+    def linked(self) -> frozenset[TableName]:
+        return frozenset(end for link in self.links for end in (link.upstream, link.downstream))
+
+    @property
     def tables(self) -> frozenset[TableName]:
-        ends = {end for link in self.links for end in (link.upstream, link.downstream)}
-        return self.dropped.union(ends)
+        return self.dropped | self.linked
 
 
 class LineageSource(Protocol):

@@ -16,8 +16,8 @@ from typing import Any
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from lakehub.catalog.lineage import LineageSource, edges, missing_tables
-from lakehub.catalog.models import LineageDay
+from lakehub.catalog.lineage import LineageSource, edges, missing_tables, posted
+from lakehub.catalog.models import LineageDay, PostedRun
 from lakehub.db.lease_renewal import keep_renewed
 from lakehub.kernel.backoff import Backoff
 
@@ -32,6 +32,13 @@ RETRY_BACKOFF = Backoff(base=timedelta(minutes=5), cap=timedelta(hours=4))
 def run_daily_lineage(source: Callable[[], LineageSource], *, name: str, now: datetime) -> LineageDay | None:
     """Reads the lineage of the source called `name`. None: nothing is due, or another worker is at it."""
     return _run_claimed(lambda _: _take_in(source, name=name, accept_loss=False, now=now), source=name, now=now)
+
+
+def run_daily_posted(*, now: datetime) -> LineageDay | None:
+    """Forgets the jobs whose events were posted, and that have not run for long. None: nothing is due, or another worker is at it."""
+    if not PostedRun.objects.exists():
+        return None
+    return _run_claimed(lambda _: posted.forget_old_runs(now=now), source=posted.POSTED_SOURCE, now=now)
 
 
 def run_daily_tables(
@@ -65,7 +72,10 @@ def run_check(
 ) -> tuple[dict[str, Any], str]:
     """Both looks now: what changed, and what went wrong with lineage, which costs the look at the tables nothing."""
     report, error = _take_in(source, name=name, accept_loss=accept_loss, now=now) if source is not None else ({}, "")
-    return report | asdict(missing_tables.check_tables(offboard_after=offboard_after, now=now)), error
+    forgotten, posted_error = posted.forget_old_runs(accept_loss=accept_loss, now=now)
+    changed = {kind: [*report.get(kind, ()), *lines] for kind, lines in forgotten.items()}
+    tables = asdict(missing_tables.check_tables(offboard_after=offboard_after, now=now))
+    return changed | tables, " ".join(filter(None, (error, posted_error)))
 
 
 def _take_in(

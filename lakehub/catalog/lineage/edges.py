@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from lakehub.accounts.audit import audit_log
+from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.lineage import LineageSnapshot, TableName
 from lakehub.catalog.lineage.resolver import Resolver
@@ -23,20 +24,29 @@ LOSS_CHECK_MIN_LINKS = 10
 
 
 def replace_lineage(
-    reading: LineageSnapshot, *, source: str, accept_loss: bool = False, now: datetime
+    reading: LineageSnapshot, *, source: str, team: Team | None = None, accept_loss: bool = False, now: datetime
 ) -> dict[str, list[str]]:
-    """Replaces the lineage that was known. By `added` and `pruned`, the edges that changed. Raises Refused, see below."""
+    """Replaces the lineage that was known of the source that is read, or of the events that programs of `team` posted.
+    By `added` and `pruned`, the edges that changed. Raises Refused, see below."""
     with transaction.atomic():
+        take_turn()
+        links = LineageLink.objects.filter(team=team)
         if not accept_loss:
-            _refuse_large_loss(reading)
-        numbers = _write_tables(reading)
-        _write_links(reading, numbers)
+            _refuse_large_loss(reading, links)
+        numbers = _write_tables(reading, is_posted=team is not None)
+        _write_links(reading, numbers, links, team)
+        _delete_tables_without_links()
         return rebuild_edges(source=source, now=now)
 
 
-def _refuse_large_loss(reading: LineageSnapshot) -> None:
+def take_turn() -> None:
+    """One after the other: lineage is replaced by whoever reads it and by all who post it. The first team's row stands for it."""
+    Team.objects.select_for_update(no_key=True).order_by("pk").first()
+
+
+def _refuse_large_loss(reading: LineageSnapshot, links: QuerySet[LineageLink]) -> None:
     """A source that lost its events must not take the edges along."""
-    link_count = LineageLink.objects.count()
+    link_count = links.count()
     if link_count >= LOSS_CHECK_MIN_LINKS and len(reading.links) < link_count / 2:
         raise Refused(
             f"Lineage tells of {len(reading.links)} links, and of {link_count} the last time: nothing was changed. "
@@ -44,7 +54,13 @@ def _refuse_large_loss(reading: LineageSnapshot) -> None:
         )
 
 
-def _write_tables(reading: LineageSnapshot) -> dict[TableName, int]:
+def _write_tables(reading: LineageSnapshot, *, is_posted: bool) -> dict[TableName, int]:
+    """Whether a table was dropped is for the source to say that is read: what a team posted takes only its own links away."""
+    if is_posted:
+        unknown = reading.linked - _numbers().keys()
+        new = [LineageTable(namespace=table.namespace, name=table.name) for table in sorted(unknown)]
+        LineageTable.objects.bulk_create(new, batch_size=500)
+        return _numbers()
     rows = [
         LineageTable(namespace=table.namespace, name=table.name, dropped=table in reading.dropped)
         for table in sorted(reading.tables)
@@ -56,22 +72,34 @@ def _write_tables(reading: LineageSnapshot) -> dict[TableName, int]:
         update_fields=["dropped"],
         batch_size=500,
     )
-    stored_tables = LineageTable.objects.values_list("namespace", "name", "pk")
-    numbers = {TableName(namespace, name): number for namespace, name, number in stored_tables}
-    LineageTable.objects.filter(pk__in=[numbers[table] for table in numbers.keys() - reading.tables]).delete()
+    numbers = _numbers()
+    unmentioned = [numbers[table] for table in numbers.keys() - reading.tables]
+    LineageTable.objects.filter(pk__in=unmentioned, dropped=True).update(dropped=False)
     return numbers
 
 
-def _write_links(reading: LineageSnapshot, numbers: dict[TableName, int]) -> None:
-    LineageLink.objects.all().delete()
+def _numbers() -> dict[TableName, int]:
+    stored_tables = LineageTable.objects.values_list("namespace", "name", "pk")
+    return {TableName(namespace, name): number for namespace, name, number in stored_tables}
+
+
+def _delete_tables_without_links() -> None:
+    links = LineageLink.objects.filter(Q(upstream=OuterRef("pk")) | Q(downstream=OuterRef("pk")))
+    LineageTable.objects.filter(~Exists(links), dropped=False).delete()
+
+
+def _write_links(
+    reading: LineageSnapshot, numbers: dict[TableName, int], known: QuerySet[LineageLink], team: Team | None
+) -> None:
+    """Writes what changed only: of many thousand links that a team posted, an event tells of a few."""
+    wanted = {(numbers[link.upstream], numbers[link.downstream], link.one_to_one) for link in reading.links}
+    stored = {tuple(link): pk for pk, *link in known.values_list("pk", "upstream_id", "downstream_id", "one_to_one")}
+    gone = [pk for link, pk in stored.items() if link not in wanted]
+    LineageLink.objects.filter(pk__in=gone).delete()
     LineageLink.objects.bulk_create(
         [
-            LineageLink(
-                upstream_id=numbers[link.upstream],
-                downstream_id=numbers[link.downstream],
-                one_to_one=link.one_to_one,
-            )
-            for link in sorted(reading.links)
+            LineageLink(upstream_id=upstream, downstream_id=downstream, one_to_one=one_to_one, team=team)
+            for upstream, downstream, one_to_one in sorted(wanted - stored.keys())
         ],
         batch_size=500,
     )
@@ -80,11 +108,12 @@ def _write_links(reading: LineageSnapshot, numbers: dict[TableName, int]) -> Non
 def rebuild_edges(*, source: str, now: datetime) -> dict[str, list[str]]:
     """Says of each table of lineage what it is here, and makes the edges between datasets so. Call it in a transaction.
 
-    What a person said of a pair stays, and so do the edges of pipelines. A dataset that is compared with another upstream than before gets a new version
+    What a person said of a pair stays, and so do the edges of pipelines. What a team posted counts for datasets of this team. A dataset that is compared with another upstream than before gets a new version
     of its metadata.
     """
     _resolve_tables()
     links = LineageLink.objects.exclude(upstream__dataset=None).exclude(downstream__dataset=None)
+    links = links.filter(Q(team=None) | Q(team=F("downstream__dataset__team")))
     one_to_one_by_pair: dict[tuple[int, int], bool] = {}
     for upstream, downstream, one_to_one in links.values_list(
         "upstream__dataset_id", "downstream__dataset_id", "one_to_one"

@@ -37,7 +37,7 @@ class EventFolderSource:
 
 
 @dataclass
-class _Run:
+class LineageRun:
     """What the events of one run said together: the first often names the inputs, the last the outputs."""
 
     number: str
@@ -50,11 +50,17 @@ class _Run:
 
 def snapshot_of_events(events: Iterable[dict[str, Any]], *, now: datetime) -> LineageSnapshot:
     """Of each job its newest run that completed; of each table whether it was written or dropped last."""
-    runs: dict[str, _Run] = {}
+    runs: dict[str, LineageRun] = {}
     for event in events:
-        _add_event(runs, event)
-    recent = [run for run in runs.values() if run.ended_at and run.ended_at > now - timedelta(days=WINDOW_DAYS)]
-    recent.sort(key=lambda run: (run.ended_at or now, run.number))
+        add_event(runs, event)
+    return snapshot_of_runs(
+        run for run in runs.values() if run.ended_at and run.ended_at > now - timedelta(days=WINDOW_DAYS)
+    )
+
+
+def snapshot_of_runs(runs: Iterable[LineageRun]) -> LineageSnapshot:
+    """The same of runs that have completed, each with its `ended_at`."""
+    recent = sorted(runs, key=lambda run: (run.ended_at or datetime.min.replace(tzinfo=UTC), run.number))
     newest = {run.job: run for run in recent}
     links: dict[tuple[TableName, TableName], bool] = {}
     for run in newest.values():
@@ -68,11 +74,11 @@ def snapshot_of_events(events: Iterable[dict[str, Any]], *, now: datetime) -> Li
     return LineageSnapshot(frozenset(alive), gone)
 
 
-def _add_event(runs: dict[str, _Run], event: dict[str, Any]) -> None:
+def add_event(runs: dict[str, LineageRun], event: dict[str, Any]) -> None:
     try:
         job = (str(event["job"]["namespace"]), str(event["job"]["name"]))
         number = str(event["run"]["runId"])
-        run = runs.setdefault(number, _Run(number, job))
+        run = runs.setdefault(number, LineageRun(number, job))
         at = parse_event_time(str(event["eventTime"]))
         for name, facet in _tables(event, "inputs", "lakehub"):
             run.inputs[name] = run.inputs.get(name, False) or facet.get("one_to_one") is True
@@ -92,7 +98,10 @@ def parse_event_time(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError(f"eventTime {text} has no offset")
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"eventTime {text} is not between the years 1 and 9999 in UTC") from None
 
 
 def _tables(event: dict[str, Any], side: str, facet: str) -> Iterator[tuple[TableName, dict[str, Any]]]:

@@ -8,7 +8,7 @@ from lakehub.catalog.models.dataset_copy import (
     Rebuild,
     RebuildState,
 )
-from lakehub.catalog.models.lineage import LineageDay, LineageEdge, LineageLink, LineageTable
+from lakehub.catalog.models.lineage import LineageDay, LineageEdge, LineageLink, LineageTable, PostedRun
 from lakehub.catalog.models.places import Connection, ConnectionTrial, DataCenter
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "LineageEdge",
     "LineageLink",
     "LineageTable",
+    "PostedRun",
     "Rebuild",
     "RebuildState",
 ]

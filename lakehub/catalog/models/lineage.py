@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from lakehub.accounts.models import Team
 from lakehub.catalog.models.dataset import Dataset
 from lakehub.catalog.models.places import Connection
 
@@ -66,14 +67,50 @@ class LineageLink(models.Model):
     upstream = models.ForeignKey(LineageTable, on_delete=models.CASCADE, related_name="downstream_links")
     downstream = models.ForeignKey(LineageTable, on_delete=models.CASCADE, related_name="upstream_links")
     one_to_one = models.BooleanField(default=False)
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="+")
+    """Whose programs posted it: it says something of the team's own datasets only. None: it is of the source that is read daily."""
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["upstream", "downstream"], name="one_lineage_link_a_pair")
+            models.UniqueConstraint(
+                fields=["upstream", "downstream"], condition=Q(team=None), name="one_lineage_link_a_pair"
+            ),
+            models.UniqueConstraint(fields=["upstream", "downstream", "team"], name="one_lineage_link_a_pair_and_team"),
         ]
 
     def __str__(self) -> str:
         return f"{self.upstream} → {self.downstream}"
+
+
+class PostedRun(models.Model):
+    """A run whose OpenLineage events were posted: one that has not completed yet, or of each job of a team the newest that has."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="posted_runs")
+    job_namespace = models.CharField(max_length=200)
+    job_name = models.CharField(max_length=500)
+    run_id = models.CharField(max_length=100)
+    event_at = models.DateTimeField()
+    """The newest of its events, and never later than when that was posted."""
+    completed_at = models.DateTimeField(null=True, blank=True)
+    tables = models.JSONField(default=dict)
+    """What it reads and writes, and what earlier runs of its job wrote or dropped, as `PostedState` has it."""
+    drops = models.BooleanField(default=False)
+    """A table of `tables` was dropped."""
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["team", "job_namespace", "job_name", "run_id"], name="one_posted_run_a_job_and_id"
+            ),
+            models.UniqueConstraint(
+                fields=["team", "job_namespace", "job_name"],
+                condition=Q(completed_at__isnull=False),
+                name="one_completed_posted_run_a_job",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_namespace}/{self.job_name} {self.run_id}"
 
 
 class LineageDay(models.Model):

@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 
+from django.db.models import Q
+
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset, DatasetKind, LineageLink, LineageTable
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingSelection, OnboardingStatus
@@ -49,13 +51,16 @@ def requests_along_lineage(
         grace=grace,
         description=f"Found along the lineage of {dataset.name}.",
     )
-    tables = LineageTable.objects.filter(pk__in=set(_reachable_tables(start_tables, direction)), dropped=False)
+    tables = LineageTable.objects.filter(
+        pk__in=set(_reachable_tables(start_tables, direction, dataset.team_id)), dropped=False
+    )
     return _select_tables(tables.exclude(dataset=dataset).select_related("connection", "dataset"), like)
 
 
-def _reachable_tables(start: Iterable[int], direction: Direction) -> Iterator[int]:
-    """Up, or down, and not what is down from what is up."""
-    pairs = list(LineageLink.objects.values_list("upstream_id", "downstream_id"))
+def _reachable_tables(start: Iterable[int], direction: Direction, team: int) -> Iterator[int]:
+    """Up, or down, and not what is down from what is up. What other teams than `team` posted does not lead there."""
+    links = LineageLink.objects.filter(Q(team=None) | Q(team=team))
+    pairs = list(links.values_list("upstream_id", "downstream_id"))
     if direction in (Direction.DOWN, Direction.BOTH):
         yield from _walk_links(start, pairs)
     if direction in (Direction.UP, Direction.BOTH):

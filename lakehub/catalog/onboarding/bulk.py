@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from lakehub.catalog.lineage.edges import rebuild_edges
+from lakehub.catalog.lineage.edges import rebuild_edges, take_turn
 from lakehub.catalog.models import Dataset
 from lakehub.catalog.onboarding.onboard import onboard_dataset
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
@@ -76,6 +76,7 @@ def onboard_many(
     }
     if any(line.result is OnboardingStatus.CREATED for line in lines.values()):
         with transaction.atomic():
+            take_turn()
             rebuild_edges(source=LINEAGE_SOURCE, now=now)
     return [replace(lines[id(application)], table=application.table) for application in applications]
 

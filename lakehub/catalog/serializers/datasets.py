@@ -113,6 +113,16 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         return effective_options_of(dataset)
 
 
+class PostedLineageSerializer(serializers.Serializer[Any]):
+    """What became of an event that was posted, and the edges between datasets that changed with it."""
+
+    result = serializers.CharField(
+        help_text="`completed`, `open`: its run has not completed; `ignored`: nothing of it is kept."
+    )
+    added = serializers.ListField(child=serializers.CharField())
+    pruned = serializers.ListField(child=serializers.CharField())
+
+
 class LineageDaySerializer(serializers.Serializer[LineageDay]):
     """A look of one day, at the lineage `read_from` a source or, where that is empty, at the tables: what it changed, by kind."""
 

@@ -19,11 +19,12 @@ from ingestion.runs.sent_lineage import sending
 from ingestion.runs.sent_lineage.owing import MAX_AGE
 from ingestion.runs.sent_lineage.sending import MAX_RUNS, owing_runs, send_owed_lineage
 from ingestion.wakeups import WAKEUPS
-from lakehub.catalog.lineage import TableName, edges
+from lakehub.catalog.lineage import TableName, edges, posted
 from lakehub.catalog.lineage.events import snapshot_of_events
 from lakehub.catalog.lineage.lake_tables import table_in_lake
+from lakehub.catalog.lineage.posted_events import parse_posted_event
 from lakehub.catalog.lineage.resolver import Resolver
-from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
+from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge, LineageLink
 from tests import factories as given
 from tests.factories import HOUR, MINUTE, NOW
 from tests.openlineage_spec import problems_of
@@ -120,6 +121,20 @@ def test_what_is_sent_means_the_same_tables_when_it_is_read_here(copy: DatasetCo
         "flights → flights-by-day",
         "airlines → flights-by-day",
     }
+
+
+def test_lakehub_may_be_the_receiver_of_its_own_events(copy: DatasetCopy, receiver: Receiver) -> None:
+    owed(copy)
+    send()
+    known = list(LineageEdge.objects.values())
+    team = copy.dataset.team
+    for body in receiver.posted():
+        event = parse_posted_event(body, now=NOW + HOUR)
+        assert event is not None
+        outcome = posted.take_event(event, team, now=NOW + HOUR)
+    assert outcome == posted.PostOutcome(posted.PostResult.COMPLETED)
+    assert LineageLink.objects.filter(team=team).count() == 2
+    assert list(LineageEdge.objects.values()) == known
 
 
 @pytest.mark.parametrize(
