@@ -55,7 +55,9 @@ _KEY_LENGTH = len(str(UUID(int=0)))
 
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     """The commits that were not known, in the order of their completion. Safe to run twice, or in two processes at once."""
-    timeline = Timeline(copy.uri or table_uri(copy))
+    timeline = Timeline(
+        copy.uri or table_uri(copy)
+    )  # after each batch of a follower: its own table needs no connection
     files = timeline.completed() if timeline.exists else []
     if not files:
         return []

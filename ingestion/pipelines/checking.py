@@ -193,5 +193,7 @@ def _place(uri: str) -> str:
 
 
 def _shared_centers(datasets: Collection[Dataset]) -> set[int]:
-    centers = [set(lake_copies().filter(dataset=dataset).values_list("data_center", flat=True)) for dataset in datasets]
-    return set.intersection(*centers) if centers else set()
+    centers = {dataset.pk: set[int]() for dataset in datasets}
+    for dataset, center in lake_copies().filter(dataset__in=centers).values_list("dataset", "data_center"):
+        centers[dataset].add(center)
+    return set.intersection(*centers.values()) if centers else set()
