@@ -340,6 +340,9 @@ _BASE_SETTINGS = {
     # Else `${env:NAME}` and `${system:name}` in SQL that somebody wrote are replaced by what this machine says.
     "spark.sql.variable.substitute": "false",
     "spark.ui.showConsoleProgress": "false",
+    # By default a task that begins within 0.1 s after another has ended is missing from Spark's status until the executor's next
+    # sign of life, up to 10 s later: one that was cancelled and does not stop would not be seen.
+    "spark.ui.liveUpdate.period": "0ms",
     # An executor of a cluster whose task goes on after it was cancelled ends; that of a local session is its driver.
     "spark.task.reaper.enabled": "true",
     "spark.task.reaper.killTimeout": "30s",
