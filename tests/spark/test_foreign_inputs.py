@@ -62,7 +62,9 @@ def test_what_others_write_is_followed_with_their_deletes(spark: SparkSession, t
 def test_a_key_that_lies_in_two_partitions_changes_in_each(spark: SparkSession, tmp_path: Path) -> None:
     """By Hudi's defaults a key is that of its partition. Both rows are of one commit: what has changed in one is no change of the other."""
     lake = PipelineLake(spark, tmp_path, ORDERS, {"wide": SUMS})
-    write(lake, [(1, "2026-11-01", 10), (1, "2026-11-02", 20), (2, "2026-11-01", 1), (2, "2026-11-02", 2)], "bulk_insert")
+    write(
+        lake, [(1, "2026-11-01", 10), (1, "2026-11-02", 20), (2, "2026-11-01", 1), (2, "2026-11-02", 2)], "bulk_insert"
+    )
     assert lake.run("bootstrap").error is None
     write(lake, [(1, "2026-11-01", 10)], "delete")
     write(lake, [(2, "2026-11-02", 200)], "upsert")

@@ -74,9 +74,7 @@ def _moving_problems(tree: exp.Query) -> list[Problem]:
     """The same rows have to make the same result, whenever they are read."""
     moving: list[exp.Expr] = [*tree.find_all(*_MOVING)]
     moving += [
-        column
-        for column in tree.find_all(exp.Column)
-        if not column.table and column.name.lower() in _MOVING_NAMES
+        column for column in tree.find_all(exp.Column) if not column.table and column.name.lower() in _MOVING_NAMES
     ]
     moving += [
         literal

@@ -184,9 +184,7 @@ def _skip(job: Job, start: rereading.ReadingStart, before: Mapping[str, str]) ->
     }
     with write_path.staging_folder(job) as uri:
         views = InputViews.of_now(job.spark, job.pipeline_spec)
-        return _replace_keys(
-            job, start, views, None, uri, {INPUTS: position} | ({READ_AT: read_at} if read_at else {})
-        )
+        return _replace_keys(job, start, views, None, uri, {INPUTS: position} | ({READ_AT: read_at} if read_at else {}))
 
 
 def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
@@ -261,5 +259,3 @@ def _evolution(job: Job) -> SchemaEvolution:
         recomputing.target_schema(job),
         fixed=write_path.key_columns(job.table),
     )
-
-
