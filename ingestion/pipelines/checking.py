@@ -51,7 +51,8 @@ def check_pipeline(texts: Mapping[str, str]) -> Checked:
     team = Team.objects.filter(name=pipeline.team).first()
     if team is None:
         near = did_you_mean(pipeline.team, Team.objects.values_list("name", flat=True)[:_MAX_NAMES])
-        problems.append(Problem(PIPELINE_FILE, 0, f"There is no team `{pipeline.team}`.{near}"))
+        line = pipeline.lines.get("team", 0)
+        problems.append(Problem(PIPELINE_FILE, line, f"There is no team `{pipeline.team}`.{near}"))
     problems += _audit_problems(pipeline, inputs)
     digests = check_transformers(pipeline, problems)
     check_resources(pipeline, problems)
@@ -90,7 +91,8 @@ def read_with_columns(
 
 def input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:
     """By the name that the SELECT calls them. Raises BadPipeline for one that is not in a lake; what else is wrong is said by others."""
-    names = {each.name: each.dataset for each in inputs_of(texts) if each.dataset}
+    inputs = [each for each in inputs_of(texts) if each.dataset]
+    names, lines = {each.name: each.dataset for each in inputs}, {each.dataset: each.line for each in inputs}
     live = Dataset.objects.filter(Q(ingested=True) | Q(pk__in=lake_copies().values("dataset")), offboarded_at=None)
     found_by_name = {dataset.name: dataset for dataset in live.filter(name__in=names.values())}
     missing = sorted({*names.values()} - found_by_name.keys())
@@ -100,7 +102,7 @@ def input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:
             [
                 Problem(
                     PIPELINE_FILE,
-                    0,
+                    lines[name],
                     f"The lake has no dataset `{name}`.{did_you_mean(name, known) if hints.take() else ''}",
                 )
                 for name in missing[: MAX_INPUTS + 1]
@@ -138,7 +140,7 @@ def _target_problems(pipeline: PipelineDefinition, target: Dataset | None) -> li
     return [
         Problem(
             PIPELINE_FILE,
-            0,
+            pipeline.lines.get(field, 0),
             f"`{field}` was {before or 'not given'}, and is {after or 'not given'} now: that is fixed when the table is made. Register it under another name.",
         )
         for field, (before, after) in fixed.items()

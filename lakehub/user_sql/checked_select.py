@@ -30,17 +30,29 @@ def check_select(sql: str, dialect: str, tables: Collection[str], parameters: Co
 def check_tree(statement: exp.Query, dialect: str, tables: Collection[str], parameters: Collection[str] = ()) -> None:
     """Raises BadQuery where it does more than compute something out of the tables."""
     for node in statement.walk():
-        if isinstance(node, exp.Func):
-            _check_function(node)
-        elif type(node).__name__ not in ALLOWED_SYNTAX:
-            raise BadQuery(f"The query may only read: one SELECT, without {node.key.upper()}.")
-        if isinstance(node, exp.Placeholder | exp.Parameter):
-            _check_parameter(node, parameters)
-        _check_place(node)
-        check_words(node)
+        try:
+            _check_node(node, parameters)
+        except BadQuery as bad:
+            raise BadQuery(str(bad), line_of(node)) from None
     _check_tables(statement, {name.lower() for name in tables})
     if dialect in CALLS_BY_DOT:
         _check_dots(statement)
+
+
+def line_of(node: exp.Expr) -> int:
+    """Of the statement in which its first word stands, from 1 on; 0: not known."""
+    return next((part.meta["line"] for part in node.walk() if "line" in part.meta), 0)
+
+
+def _check_node(node: exp.Expr, parameters: Collection[str]) -> None:
+    if isinstance(node, exp.Func):
+        _check_function(node)
+    elif type(node).__name__ not in ALLOWED_SYNTAX:
+        raise BadQuery(f"The query may only read: one SELECT, without {node.key.upper()}.")
+    if isinstance(node, exp.Placeholder | exp.Parameter):
+        _check_parameter(node, parameters)
+    _check_place(node)
+    check_words(node)
 
 
 def _check_place(node: exp.Expr) -> None:
@@ -145,9 +157,12 @@ def _check_names(tables: Iterable[exp.Table], visible: Collection[str]) -> None:
         if not isinstance(table.this, exp.Identifier):
             raise BadQuery("The query reads what is no table; it may read `this` and datasets by their names.")
         if table.db or table.catalog:
-            raise BadQuery(f"The query reads `{table.name}` of a schema; datasets are named without a schema.")
+            raise BadQuery(
+                f"The query reads `{table.name}` of a schema; datasets are named without a schema.", line_of(table)
+            )
         if table.name.lower() not in visible:
-            raise BadQuery(f"The query may not read `{table.name}`.{did_you_mean(table.name, sorted(visible))}")
+            hint = did_you_mean(table.name, sorted(visible))
+            raise BadQuery(f"The query may not read `{table.name}`.{hint}", line_of(table))
 
 
 def table_names(tree: exp.Expr) -> set[str]:

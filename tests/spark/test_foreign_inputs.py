@@ -59,6 +59,22 @@ def test_what_others_write_is_followed_with_their_deletes(spark: SparkSession, t
     assert {row["day"] for row in lake.stored("wide").collect()} == {"2026-11-01", "2026-11-03", "2026-11-04", "2026-11-05"}  # fmt: skip
 
 
+def test_a_key_that_lies_in_two_partitions_changes_in_each(spark: SparkSession, tmp_path: Path) -> None:
+    """By Hudi's defaults a key is that of its partition. Both rows are of one commit: what has changed in one is no change of the other."""
+    lake = PipelineLake(spark, tmp_path, ORDERS, {"wide": SUMS})
+    write(
+        lake, [(1, "2026-11-01", 10), (1, "2026-11-02", 20), (2, "2026-11-01", 1), (2, "2026-11-02", 2)], "bulk_insert"
+    )
+    assert lake.run("bootstrap").error is None
+    write(lake, [(1, "2026-11-01", 10)], "delete")
+    write(lake, [(2, "2026-11-02", 200)], "upsert")
+    assert lake.run("incremental").error is None
+    assert lake.differences("wide") == NOTHING
+    write(lake, [(2, "2026-11-01", 1)], "delete")
+    assert lake.run("incremental").error is None
+    assert {row["day"] for row in lake.stored("wide").collect()} == {"2026-11-02"}
+
+
 def test_a_table_with_logs_is_read_as_a_whole_when_it_has_changed(spark: SparkSession, tmp_path: Path) -> None:
     """Not when its logs were put into its files."""
     logs = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -81,11 +97,12 @@ def test_tables_whose_changes_cannot_be_seen_are_refused(spark: SparkSession, tm
     """By what Hudi itself writes for them."""
     kinds = {
         "old": ({"hoodie.write.table.version": "6"}, "table version 6"),
+        "dropped": ({"hoodie.datasource.write.drop.partition.columns": "true"}, "in the names of folders alone"),
         "bare": ({"hoodie.populate.meta.fields": "false"}, "keeps no `_hoodie_` columns"),
     }
     for name, (options, expected) in kinds.items():
         lake = PipelineLake(spark, tmp_path / name, ORDERS, {"wide": SUMS})
-        write(lake, [(1, "2026-11-01", 1)], "bulk_insert", **options)
+        write(lake, [(1, "2026-11-01", 1)], "insert", **options)
         assert expected in problem_of_input(lake.uri("orders"))
         assert expected in str(lake.run("bootstrap").error)
         assert not Timeline(lake.uri("wide")).exists

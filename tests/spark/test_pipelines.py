@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from ingestion.domain.backfills.chunks import cut, partitions_between
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
-from ingestion.spark.etl import committing, few_rows
+from ingestion.spark.etl import committing, few_rows, views
 from ingestion.spark.etl.changed_rows import changed_rows
 from ingestion.spark.etl.input_changes import changed_files
 from ingestion.spark.execute import execute
@@ -228,6 +229,81 @@ def test_what_was_not_brought_in_yet_a_backfill_makes_for_its_partitions_alone(
     assert lake.differences("wide") == NOTHING
 
 
+@pytest.mark.parametrize("operation", ["upsert", INSERT_OVERWRITE])
+def test_what_a_backfill_alone_has_read_is_taken_back_by_the_next_run(
+    spark: SparkSession, tmp_path: Path, operation: str
+) -> None:
+    """A flight that came and went, and one that went by a day where it is no more, between two runs. Before the third nothing is left to be told."""
+    shop = lake_of(spark, tmp_path, "days")
+    lake = replace(shop, pipelines={"wide": replace(DAYS, operation=operation)})
+    lake.put("flights", [(100, "2013-01-01", "N0", "UA", 9), (0, "2013-01-02", "N0", "UA", 0)])
+    assert lake.run("backfill", partitions=("2013-01-01",)).error is None
+    lake.put("airlines", [("UA", "Unitd")])
+    assert lake.run("backfill", partitions=("2013-01-02",)).error is None
+    lake.put("airlines", [("UA", "United Airlines")])
+    lake.remove("flights", [(100, "2013-01-01", "", "", 0)])
+    lake.put("flights", [(0, "2013-01-03", "N0", "UA", 0)])
+    assert {name: len(read) for name, read in checkpoint_of(lake)["read_at"].items()} == {"flights": 1, "airlines": 1}
+    report = lake.run("incremental")
+    assert (report.error, "made_anew" in report.output) == (None, False)
+    assert lake.differences("wide") == NOTHING
+    assert [*checkpoint_of(lake)] == ["inputs"]
+    assert lake.run("backfill", partitions=("2013-01-02",)).error is None
+    assert [*checkpoint_of(lake)] == ["inputs"]
+
+
+def checkpoint_of(lake: PipelineLake) -> dict[str, Any]:
+    checkpoint = Timeline(lake.uri("wide")).checkpoint()
+    assert checkpoint is not None
+    return dict(checkpoint.position)
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "incremental"])
+def test_what_is_committed_while_inputs_are_read_is_followed_by_the_next_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A name that stands in an input for a moment: as its rows are opened, and once they are open. No run keeps a row of it for good."""
+    lake = lake_of(spark, tmp_path, "days")
+    lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000)])
+    before: dict[str, Callable[[], None]] = {lake.uri("airlines"): lambda: lake.put("airlines", [("UA", "Unitd")])}
+    after = {lake.uri("flights"): lambda: lake.put("flights", [(0, "2013-01-01", "N0", "AA", 2_000)])}
+    read_at = views.read_at
+
+    def committed_to(session: SparkSession, uri: str) -> Any:
+        before.pop(uri, lambda: None)()
+        rows = read_at(session, uri)
+        after.pop(uri, lambda: None)()
+        return rows
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(views, "read_at", committed_to)
+        assert lake.run(kind, replace=kind == "bootstrap").error is None
+    assert not before | after
+    lake.put("airlines", [("UA", "United Airlines")])
+    lake.put("flights", [(0, "2013-01-04", "N0", "UA", 3_000)])
+    assert lake.run("incremental").error is None
+    assert lake.differences("wide") == NOTHING
+
+
+def test_an_input_that_is_committed_to_all_the_time_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, read_at = lake_of(spark, tmp_path, "days"), views.read_at
+    monkeypatch.setattr(views, "_MAX_OPENINGS", 2)
+    names = count(1)
+
+    def committed_to(session: SparkSession, uri: str) -> Any:
+        lake.put("airlines", [("UA", f"United {next(names)}")])
+        return read_at(session, uri)
+
+    lake.put("airlines", [("UA", "United Airlines")])
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(views, "read_at", committed_to)
+        error = str(lake.run("incremental").error)
+    assert "The input `airlines`" in error
+    assert "committed to each of the 2 times" in error
+
+
 def test_a_pipeline_behind_follows_what_a_backfill_in_chunks_has_made(spark: SparkSession, tmp_path: Path) -> None:
     """By its own run, and without being told of partitions."""
     shop = lake_of(spark, tmp_path, "days")
@@ -347,7 +423,7 @@ def test_a_row_that_was_written_anew_with_its_file_has_not_changed(spark: SparkS
     after = Timeline(lake.uri("flights")).latest_completion()
     lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000), (100, "2013-01-01", "N0", "UA", 5)])
     lake.remove("flights", [(4, "2013-01-01", "", "", 0)])
-    files = changed_files(lake.uri("flights"), after)
+    files = changed_files(lake.uri("flights"), after, Timeline(lake.uri("flights")).latest_completion())
     columns = spark.read.format("hudi").load(lake.uri("flights")).drop(*META_COLUMNS).schema
     before, now = changed_rows(spark, lake.uri("flights"), files, columns)
     assert sorted((row.id, row.delay) for row in before.collect()) == [(0, 0), (4, 4)]

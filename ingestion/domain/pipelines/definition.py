@@ -16,11 +16,12 @@ UPSERT, INSERT_OVERWRITE = OPERATIONS = ["upsert", "insert_overwrite"]
 @dataclass(frozen=True)
 class PipelineInput:
     """A dataset that the pipeline reads, by the `name` that the SELECT calls it. `is_followed`: its changes are brought into the target; else they are
-    seen by rows that are recomputed for another reason."""
+    seen by rows that are recomputed for another reason. `line`: of the file that names it."""
 
     name: str
     dataset: str
     is_followed: bool = True
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class PipelineDefinition:
     `operation`: what a run writes, the rows that changes reach, or the partitions that have such rows as a whole.
     `on_commit`: it runs as soon as an input has a commit, and looks by itself `every` so often as well.
     `transform`: the SELECT, with the source's name in place of `<SRC>`. `transformers`: in this order, after it.
-    `resources`: of the session in which jobs make its rows; None: the one that all share. `resource_lines`: by field, of the file.
+    `resources`: of the session in which jobs make its rows; None: the one that all share. `lines`: of the file, by field; `resource_lines`: the same of those below `resources`.
     """
 
     name: str
@@ -82,6 +83,7 @@ class PipelineDefinition:
     audits: tuple[Audit, ...] = ()
     transformers: tuple[Transformer, ...] = ()
     resources: JobResources | None = None
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     resource_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property

@@ -102,6 +102,7 @@ class _Reader:
                 read_transformers(self._values.get("transformers"), self._lines.get("transformers", 0), self._refuse)
             ),
         }
+        facts["lines"] = self._lines
         facts["resources"], facts["resource_lines"] = read_resources(self._values.get("resources"), self._refuse)
         return PipelineFile(facts | texts, source, inputs)
 
@@ -202,7 +203,7 @@ class _Reader:
             name = dataset.replace("-", "_")
             self._check_own_name(name, self._lines["source"])
             seen.add(name.casefold())
-            yield PipelineInput(name, dataset)
+            yield PipelineInput(name, dataset, line=self._lines["source"])
         if others is not None and not isinstance(others, Fields):
             self._refuse(others.line, "`inputs` names each other input as the SELECT calls it: `planes: planes`.")
             return
@@ -217,7 +218,7 @@ class _Reader:
             if name.casefold() in seen:
                 self._refuse(line, f"The input `{name}` is there more than once.")
             seen.add(name.casefold())
-            yield self._input(name, value)
+            yield self._input(name, value, line)
         if (count := len(named) + (source is not None)) > MAX_INPUTS:
             self._refuse(0, f"It has {count:,} inputs, {MAX_INPUTS} at most: chain two pipelines.")
 
@@ -225,16 +226,16 @@ class _Reader:
         if name.casefold().startswith(OWN):
             self._refuse(line, f"No input is called `{name}`: names that begin with `{OWN}` are Lakehub's own.")
 
-    def _input(self, name: str, value: Value) -> PipelineInput:
+    def _input(self, name: str, value: Value, line: int) -> PipelineInput:
         fields = value.fields if isinstance(value, Fields) else {"dataset": value}
         for field in fields:
             if field not in ("dataset", "changes"):
-                line = value.lines[field] if isinstance(value, Fields) else value.line
-                self._refuse(line, f"An input has no field `{field}`.{did_you_mean(field, ('dataset', 'changes'))}")
+                its_line = value.lines[field] if isinstance(value, Fields) else value.line
+                self._refuse(its_line, f"An input has no field `{field}`.{did_you_mean(field, ('dataset', 'changes'))}")
         dataset, changes = fields.get("dataset"), fields.get("changes", Text(0, FOLLOWED))
         text = dataset.text if isinstance(dataset, Text) else ""
         if not _NAME.fullmatch(text):
             self._refuse(value.line, f"The input `{name}` names no dataset: write `{name}: its-name`.")
         if not (isinstance(changes, Text) and changes.text in (FOLLOWED, IGNORED)):
             self._refuse(changes.line, f"`changes` is `{FOLLOWED}` or `{IGNORED}`.")
-        return PipelineInput(name, text, not (isinstance(changes, Text) and changes.text == IGNORED))
+        return PipelineInput(name, text, not (isinstance(changes, Text) and changes.text == IGNORED), line)

@@ -12,7 +12,7 @@ from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefi
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, PipelineFile, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.table_file import TABLE_FILE, read_table_file
-from ingestion.domain.pipelines.transform import TRANSFORM_FILE, read_transform_file
+from ingestion.domain.pipelines.transform import TRANSFORM_FILE, line_naming, read_transform_file
 from ingestion.domain.schema import Schema
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.suggest import did_you_mean
@@ -43,7 +43,7 @@ def read_pipeline(
     transform = read_transform_file(texts[TRANSFORM_FILE], file.source, [each.name for each in file.inputs], problems)
     problems += _problems_between(file, target)
     if not problems:
-        problems += _shape_problems(file, target, transform, columns, is_strict=is_strict)
+        problems += _shape_problems(file, target, transform, columns, texts if is_strict else None)
     if problems:
         raise BadPipeline(problems)
     return PipelineDefinition(source=file.source, inputs=file.inputs, columns=target, transform=transform, **file.facts)
@@ -51,32 +51,33 @@ def read_pipeline(
 
 def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
     facts = file.facts
+    lines: Mapping[str, int] = facts.get("lines", {})
     named = [("record_key", name) for name in facts.get("record_key", ())]
     named += [(field, facts[field]) for field in ("precombine", "partition") if facts.get(field)]
     for field, name in named if len(target.names) else ():
         if name not in target:
             yield Problem(
                 PIPELINE_FILE,
-                0,
+                lines.get(field, 0),
                 f"`{field}` names `{name}`, which {TABLE_FILE} lacks.{did_you_mean(name, target.names)}",
             )
         elif field == "record_key" and not is_certain_key(target.types[name]):
             yield Problem(
                 PIPELINE_FILE,
-                0,
+                lines.get(field, 0),
                 f"`record_key` names `{name}`, a {target.types[name]}: a key has texts, whole numbers or dates. Cast it in the SELECT.",
             )
     partition = facts.get("partition")
     if partition and partition in target and target.types[partition] not in _PARTITION_TYPES:
         yield Problem(
             PIPELINE_FILE,
-            0,
+            lines.get("partition", 0),
             f"`partition` names `{partition}`, a {target.types[partition]}: the names of partitions are texts, whole numbers or dates. Cast it in the SELECT.",
         )
     if facts.get("operation") == INSERT_OVERWRITE and partition not in facts.get("record_key", ()):
         yield Problem(
             PIPELINE_FILE,
-            0,
+            lines.get("operation", 0),
             f"`operation` is `{INSERT_OVERWRITE}`, which makes whole partitions anew: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. "
             "Or leave it out.",
         )
@@ -85,18 +86,18 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
     ):
         yield Problem(
             PIPELINE_FILE,
-            0,
+            lines.get("operation", 0),
             f"`operation` is `{INSERT_OVERWRITE}`, and `record_key` has `{dates[0]}`, a date, whose text in a key others may write otherwise. Make it a text: cast it to STRING in the SELECT and in {TABLE_FILE}.",
         )
     if facts.get("grain", "none") != Grain.NONE and not facts.get("partition"):
         yield Problem(
             PIPELINE_FILE,
-            0,
+            lines.get("grain", 0),
             "`grain` says how wide a partition is: name its column in `partition`, or leave `grain` out.",
         )
     for each in file.inputs:
         if each.dataset and each.dataset == facts.get("name"):
-            yield Problem(PIPELINE_FILE, 0, f"The input `{each.name}` is the target itself.")
+            yield Problem(PIPELINE_FILE, each.line, f"The input `{each.name}` is the target itself.")
 
 
 def _columns_of_select(file: PipelineFile, target: Schema) -> Collection[str]:
@@ -108,14 +109,16 @@ def _columns_of_select(file: PipelineFile, target: Schema) -> Collection[str]:
 
 
 def _shape_problems(
-    file: PipelineFile, target: Schema, transform: str, columns: Columns | None, *, is_strict: bool
+    file: PipelineFile, target: Schema, transform: str, columns: Columns | None, strict_texts: Mapping[str, str] | None
 ) -> Iterator[Problem]:
+    """`strict_texts`: of the files, where columns that no input has are wrong."""
     try:
         shape = QueryShape.of(transform, columns)
-        missing = shape.missing_columns() if is_strict else []
+        missing = [] if strict_texts is None else shape.missing_columns()
         for each in missing:
             whose = f"`{each.owner}` has no" if each.owner else "No input has a"
-            yield Problem(TRANSFORM_FILE, 0, f"{whose} column `{each.name}`.{each.hint}")
+            line = line_naming((strict_texts or {})[TRANSFORM_FILE], each.name)
+            yield Problem(TRANSFORM_FILE, line, f"{whose} column `{each.name}`.{each.hint}")
         if missing:
             return
         for name in _columns_of_select(file, target):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from sqlglot import exp
 
 from ingestion.domain.pipelines.problems import Problem
 from ingestion.domain.pipelines.table_file import parser_problem
 from lakehub.user_sql import BadQuery
-from lakehub.user_sql.checked_select import check_select
+from lakehub.user_sql.checked_select import check_select, line_of
 from lakehub.user_sql.rendered_sql import render_sql
 from lakehub.user_sql.sql_text import UnreadableSql, parse_statements
 
@@ -51,7 +51,7 @@ def read_transform_file(text: str, source: str, inputs: Collection[str], problem
     except UnreadableSql as unreadable:
         problems.append(parser_problem(TRANSFORM_FILE, unreadable))
     except BadQuery as bad:
-        problems.append(Problem(TRANSFORM_FILE, 0, str(bad)))
+        problems.append(Problem(TRANSFORM_FILE, bad.line, str(bad)))
     else:
         problems += _moving_problems(tree)
         problems += _unordered_problems(tree)
@@ -60,39 +60,45 @@ def read_transform_file(text: str, source: str, inputs: Collection[str], problem
     return ""
 
 
+def line_naming(text: str, name: str) -> int:
+    """The first in which the file names a column so, from 1 on; 0: none."""
+    try:
+        tree = parse_statements(_SOURCE_MARK.sub("src", text), "spark")[0]
+    except UnreadableSql:
+        return 0
+    lines = (line_of(each) for each in tree.find_all(exp.Identifier) if each.name.casefold() == name.casefold())
+    return min(lines, default=0)
+
+
 def _moving_problems(tree: exp.Query) -> list[Problem]:
     """The same rows have to make the same result, whenever they are read."""
-    moving = {node.sql("spark") for node in tree.find_all(*_MOVING)}
-    moving |= {
-        column.sql("spark")
-        for column in tree.find_all(exp.Column)
-        if not column.table and column.name.lower() in _MOVING_NAMES
-    }
-    moving |= {
-        literal.sql("spark")
+    moving: list[exp.Expr] = [*tree.find_all(*_MOVING)]
+    moving += [
+        column for column in tree.find_all(exp.Column) if not column.table and column.name.lower() in _MOVING_NAMES
+    ]
+    moving += [
+        literal
         for literal in tree.find_all(exp.Literal)
         if literal.is_string and str(literal.this).strip().lower() in _MOVING_TEXTS
-    }
-    return [
-        Problem(
-            TRANSFORM_FILE,
-            0,
-            f"{each} changes with the clock or by chance, so a table that holds it is wrong a moment later. Use a column of the inputs.",
-        )
-        for each in sorted(moving)
     ]
+    return _problems_of(
+        moving,
+        "changes with the clock or by chance, so a table that holds it is wrong a moment later. Use a column of the inputs.",
+    )
+
+
+def _problems_of(nodes: Iterable[exp.Expr], what: str) -> list[Problem]:
+    """Each line's once."""
+    places = {(line_of(node), node.sql("spark")) for node in nodes}
+    return [Problem(TRANSFORM_FILE, line, f"{each} {what}") for line, each in sorted(places)]
 
 
 def _unordered_problems(tree: exp.Query) -> list[Problem]:
     """Their result goes by the order in which rows are read, which is another one each time."""
-    return [
-        Problem(
-            TRANSFORM_FILE,
-            0,
-            f"{each} takes rows in whatever order they are read, so it has another value each time: use min, max, or min_by and max_by.",
-        )
-        for each in sorted({node.sql("spark") for node in tree.find_all(*_UNORDERED) if not _is_ordered(node)})
-    ]
+    return _problems_of(
+        (node for node in tree.find_all(*_UNORDERED) if not _is_ordered(node)),
+        "takes rows in whatever order they are read, so it has another value each time: use min, max, or min_by and max_by.",
+    )
 
 
 def _is_ordered(node: exp.Expr) -> bool:

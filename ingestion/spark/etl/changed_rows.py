@@ -19,15 +19,15 @@ from ingestion.spark.tables.spark_columns import as_type, type_of_spark
 from ingestion.spark.tables.timeline import open_storage
 
 _COMMIT = "_hoodie_commit_time"
-_WRITTEN = ("_hoodie_record_key", _COMMIT)
-"""A row that is written anew with its file keeps both; one that changes gets another commit."""
+_WRITTEN = ("_hoodie_record_key", "_hoodie_partition_path", _COMMIT)
+"""A row that is written anew with its file keeps them; one that changes gets another commit. A key comes once in a partition, and may be in several."""
 _READERS = 8
 
 
 def changed_rows(
     spark: SparkSession, uri: str, files: ChangedFiles, columns: T.StructType
 ) -> tuple[DataFrame, DataFrame]:
-    """As they were, and as they are: rows with `columns`, which are those of the table now. Rows that stayed as they were are in neither, but for some that were written
+    """As they were whenever they were read, and as they are: rows with `columns`, which are those of the table now. Rows that stayed as they were are in neither, but for some that were written
     beside a commit that was read. Raises HistoryGone."""
     before, now = (_read(spark, uri, paths, columns) for paths in (files.before, files.now))
     return (

@@ -1,12 +1,12 @@
-"""What was written to an input since it was read last, as files: of each file group that a commit touched the file as it was then, and as it is now.
+"""What was written to an input since it was read last, as files: of each file group that a commit touched the file as it was then, and as it is now, and as it was whenever else it was read.
 
 Every change is seen so, deletes too, whoever made it: no change log is needed, but the files that were replaced have to be there still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ingestion.spark.file_groups import FileGroup
@@ -43,6 +43,8 @@ def problem_of_input(uri: str) -> str:
     version = properties.get("hoodie.table.version", "")
     if version not in _READABLE_VERSIONS:
         return f"has the table version {version or '(none)'}, and a pipeline reads the versions {' and '.join(_READABLE_VERSIONS)}: let its writer upgrade it"
+    if properties.get("hoodie.datasource.write.drop.partition.columns", "false").lower() == "true":
+        return "keeps its partition columns in the names of folders alone (`hoodie.datasource.write.drop.partition.columns` is true), and a pipeline reads changed rows from files: let its writer write them"
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
         return "keeps no `_hoodie_` columns in its rows (`hoodie.populate.meta.fields` is false), by which a pipeline sees what has changed"
     return ""
@@ -50,8 +52,8 @@ def problem_of_input(uri: str) -> str:
 
 @dataclass(frozen=True)
 class ChangedFiles:
-    """Paths within the table, without those that both have. `after` and `upto`: completions, the first exclusive. `commits`: in between, which began with `first_instant` at the earliest:
-    a row that was written before it has not changed."""
+    """Paths within the table: `before` of all files that a reader had at `after` or later, and that are not those of `now`. `after` and `upto`: completions, the first exclusive.
+    `commits`: in between, which began with `first_instant` at the earliest: a row that was written before it has not changed."""
 
     after: str
     upto: str
@@ -69,13 +71,17 @@ class ChangedFiles:
         return not self.paths
 
 
-def changed_files(uri: str, after: str, *, is_followed: bool = True) -> ChangedFiles:
-    """Since the completion `after`. Raises HistoryGone, also where `is_followed` and changes lie in logs beside the files: these nobody compares."""
+def changed_files(
+    uri: str, after: str, upto: str, *, also_read_at: Collection[str] = (), is_followed: bool = True
+) -> ChangedFiles:
+    """From the completion `after` to `upto`. `also_read_at`: others, at which the input was read without being followed further. Raises HistoryGone, also where `is_followed` and
+    changes lie in logs beside the files: these nobody compares."""
     timeline = Timeline(uri)
-    completed = timeline.completed()
+    completed = [file for file in timeline.completed() if file.completed <= upto]
     since = [file for file in completed if file.completed > after]
-    if after not in {file.completed for file in completed}:
-        raise HistoryGone(_why_unknown(uri, after, completed))
+    read_at = {completion for completion in also_read_at if completion > after}
+    if unknown := {after, *read_at} - {file.completed for file in completed}:
+        raise HistoryGone(_why_unknown(uri, min(unknown), completed))
     if not since:
         return ChangedFiles(after, after)
     if keeps_logs(timeline):
@@ -84,15 +90,16 @@ def changed_files(uri: str, after: str, *, is_followed: bool = True) -> ChangedF
                 f"the table at {uri} keeps its changes in logs ({MERGE_ON_READ}), so it is read as a whole when it has any"
             )
         return ChangedFiles(after, since[-1].completed, len(since))
-    groups = _touched_groups(timeline, since)
-    before = _files_before(timeline, groups, _Committed.of(completed, since))
-    now = {group: history.path for group, history in groups.items() if not history.is_replaced}
+    groups = _touched_groups(timeline, since, read_at)
+    before = {*_files_before(timeline, groups, _Committed.of(completed, since))}
+    before |= {path for history in groups.values() for path in history.also_read}
+    now = {history.path for history in groups.values() if history.path and not history.is_replaced}
     return ChangedFiles(
         after,
         since[-1].completed,
         len(since),
-        tuple(sorted(before)),
-        tuple(sorted(path for path in now.values() if path)),
+        tuple(sorted(before - now)),
+        tuple(sorted(now)),
         min(file.instant for file in since),
     )
 
@@ -133,14 +140,18 @@ def _why_unknown(uri: str, after: str, completed: Iterable[CompletedFile]) -> st
 
 @dataclass
 class _GroupHistory:
-    """`first`: the commit whose file was there before the first write of the window; empty: it was replaced by it as a whole. `path`: of the newest file."""
+    """`first`: the commit whose file was there before the first write of the window; empty: it was replaced by it as a whole. `path`: of the newest file. `also_read`: paths of those of
+    the window that were the newest when the table was read."""
 
     first: str
     path: str = ""
     is_replaced: bool = False
+    also_read: set[str] = field(default_factory=set)
 
 
-def _touched_groups(timeline: Timeline, since: Iterable[CompletedFile]) -> dict[FileGroup, _GroupHistory]:
+def _touched_groups(
+    timeline: Timeline, since: Iterable[CompletedFile], read_at: Collection[str]
+) -> dict[FileGroup, _GroupHistory]:
     """In the partitions in which rows changed: where only files were put together, there is nothing to read."""
     groups, partitions = dict[FileGroup, _GroupHistory](), set[str]()
     for file in since:
@@ -157,6 +168,10 @@ def _touched_groups(timeline: Timeline, since: Iterable[CompletedFile]) -> dict[
             partitions |= {partition for partition, _ in write_stats_of(record)} | {
                 group.partition for group in replaced
             }
+        if file.completed in read_at:
+            for history in groups.values():
+                if history.path and not history.is_replaced:
+                    history.also_read.add(history.path)
     return {group: history for group, history in groups.items() if group.partition in partitions}
 
 

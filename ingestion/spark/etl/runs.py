@@ -12,14 +12,14 @@ from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.pipelines.view_names import INPUTS
+from ingestion.domain.pipelines.view_names import INPUTS, READ_AT
 from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import PipelineSpec
+from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl import reach, recomputing
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
-from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files, problem_of_input
+from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
 from ingestion.spark.etl.overwriting import can_overwrite, has_one_path, overwriting
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError, logger
@@ -29,6 +29,9 @@ from ingestion.spark.loading.staging import StagedBatch
 from ingestion.spark.loading.write_path import CommitPlan
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
+
+_MAX_READ_AT = 1_000
+"""Of one input, in one checkpoint."""
 
 
 def load(job: Job) -> JobReport:
@@ -47,12 +50,10 @@ def load_again(job: Job, start: rereading.ReadingStart | None = None) -> JobRepo
 
 def _commit_all_rows(job: Job, plan: CommitPlan, commit: write_path.CommitAttempt) -> JobReport:
     with job.phase("read"):
-        position = _position_now(job.pipeline_spec)  # before the rows: what is committed meanwhile is read again
+        views = InputViews.of_now(job.spark, job.pipeline_spec)
     with write_path.staging_folder(job) as uri:
-        batch = recomputing.stage(
-            job, recomputing.selected_rows(InputViews.of_now(job.spark, job.pipeline_spec), job), uri
-        )
-        return write_path.commit_batch(job, batch, replace(plan, position=position), commit)
+        batch = recomputing.stage(job, recomputing.selected_rows(views, job), uri)
+        return write_path.commit_batch(job, batch, replace(plan, position={INPUTS: views.completions}), commit)
 
 
 def _commit_alone(job: Job, batch: StagedBatch, plan: CommitPlan) -> RowCounts | None:
@@ -97,22 +98,38 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     before: Mapping[str, str] = start.checkpoint.position.get(INPUTS, {})
     if job.pipeline_spec.skip_to:
         return _skip(job, start, before)
+    if _are_where_they_were(job.pipeline_spec, start.checkpoint.position):
+        return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position))
     try:
         with job.phase("read"):
-            changes = {
-                each.name: changed_files(each.uri, before.get(each.name, ""), is_followed=bool(each.affected_keys))
-                for each in job.pipeline_spec.inputs
-            }
-        if all(each.after == each.upto for each in changes.values()):
-            return job.nothing_to_do_report(
-                instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position)
-            )
-        report = _commit_changes(job, start, changes)
+            views = InputViews.of_now(job.spark, job.pipeline_spec)
+            changes = {each.name: _changes_of(each, views, start) for each in job.pipeline_spec.inputs}
+        report = _commit_changes(job, start, views, changes)
         return replace(report, output={**report.output, "inputs": _read_facts(job.pipeline_spec, changes)})
     except HistoryGone as gone:
         logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, gone)
         report = load_again(job, start)
         return replace(report, output={**report.output, "made_anew": str(gone)})
+
+
+def _are_where_they_were(pipeline: PipelineSpec, position: Position) -> bool:
+    """The inputs. Where backfills have read others of their commits there is something to follow, even if that is that these were taken back."""
+    before = position.get(INPUTS, {})
+    return not position.get(READ_AT) and all(
+        before.get(each.name) == Timeline(each.uri).latest_completion() for each in pipeline.inputs
+    )
+
+
+def _changes_of(each: PipelineInputSpec, views: InputViews, start: rereading.ReadingStart) -> ChangedFiles:
+    """Raises HistoryGone."""
+    position = start.checkpoint.position
+    return changed_files(
+        each.uri,
+        position.get(INPUTS, {}).get(each.name, ""),
+        views.completions[each.name],
+        also_read_at=position.get(READ_AT, {}).get(each.name, ()),
+        is_followed=bool(each.affected_keys),
+    )
 
 
 def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> dict[str, dict[str, int]]:
@@ -124,10 +141,11 @@ def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> 
     }
 
 
-def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[str, ChangedFiles]) -> JobReport:
-    views = InputViews.of_now(job.spark, job.pipeline_spec)
+def _commit_changes(
+    job: Job, start: rereading.ReadingStart, views: InputViews, changes: Mapping[str, ChangedFiles]
+) -> JobReport:
     views.add_changes(changes)
-    position = {INPUTS: {name: each.upto for name, each in changes.items()}}
+    position = {INPUTS: views.completions}
     with write_path.staging_folder(job) as uri:
         with job.phase("compute"):
             can = can_overwrite(job, _evolution(job).target)
@@ -149,8 +167,7 @@ def _overwrite(
 ) -> JobReport:
     """Partitions made anew as a whole."""
     batch = recomputing.stage(job, recomputing.rows_of_partitions(views, values, job), uri)
-    before = position and start.checkpoint.position
-    plan = CommitPlan("insert_overwrite", _evolution(job), True, position, before, start)
+    plan = CommitPlan("insert_overwrite", _evolution(job), True, position, start=start)
     return write_path.commit_batch(job, batch, plan, overwriting([str(value) for value in values]))
 
 
@@ -160,9 +177,14 @@ def _skip(job: Job, start: rereading.ReadingStart, before: Mapping[str, str]) ->
     position = {
         each.name: max(before.get(each.name, ""), skip_to.get(each.name, "")) for each in job.pipeline_spec.inputs
     }
+    read_at = {
+        name: later
+        for name, completions in start.checkpoint.position.get(READ_AT, {}).items()
+        if (later := [completion for completion in completions if completion > position.get(name, "")])
+    }
     with write_path.staging_folder(job) as uri:
         views = InputViews.of_now(job.spark, job.pipeline_spec)
-        return _replace_keys(job, start, views, None, uri, {INPUTS: position})
+        return _replace_keys(job, start, views, None, uri, {INPUTS: position} | ({READ_AT: read_at} if read_at else {}))
 
 
 def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
@@ -170,10 +192,11 @@ def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     if column is None:
         raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
     views = InputViews.of_now(job.spark, job.pipeline_spec)
+    position = _position_after_backfill(job, start, views)
     values = reach.values_named(job.spec.partitions, job) if can_overwrite(job, _evolution(job).target) else []
     if values and all(map(has_one_path, map(str, values))):
         with write_path.staging_folder(job) as uri:
-            return _overwrite(job, start, views, values, uri, position=None)
+            return _overwrite(job, start, views, values, uri, position)
     made, stored = recomputing.selected_rows(views, job), hudi.read_table(views.session, job.table)
     names, types = job.table.record_key, recomputing.target_schema(job).types
     parts = [
@@ -184,7 +207,24 @@ def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     ]
     with write_path.staging_folder(job) as uri:
         keys = parts[0].union(parts[1]).distinct()
-        return _replace_keys(job, start, views, keys, uri, position=None)
+        return _replace_keys(job, start, views, keys, uri, position)
+
+
+def _position_after_backfill(job: Job, start: rereading.ReadingStart, views: InputViews) -> Position | None:
+    """Inputs are followed from where they were, and what they held when they were read here counts as rows of before: a row of theirs may be another one, or
+    gone, by the next run, and what was made of it has to be found then. None: it is what was followed. Raises JobError where they were read at too many."""
+    before: Position = start.checkpoint.position
+    read = {name: set(completions) for name, completions in before.get(READ_AT, {}).items()}
+    for name, completion in views.completions.items():
+        if completion != before.get(INPUTS, {}).get(name):
+            read.setdefault(name, set()).add(completion)
+    if not read:
+        return None
+    if max(map(len, read.values())) > _MAX_READ_AT:
+        raise JobError(
+            f"Backfills have read the inputs of `{job.table.name}` at {_MAX_READ_AT:,} commits that its runs have not followed yet. Let a run follow them first."
+        )
+    return {**before, READ_AT: {name: sorted(completions) for name, completions in read.items()}}
 
 
 def _replace_keys(
@@ -204,7 +244,10 @@ def _replace_keys(
         keys, own = (session.read.schema(schema).parquet(f"{uri}/keys") for session in (views.session, job.spark))
         facts = recomputing.KeyFacts.of(keys)
     batch = recomputing.stage(job, recomputing.rows_of_keys(views, keys, facts, job), uri)
-    plan = CommitPlan("upsert", _evolution(job), True, position, position and start.checkpoint.position, start)
+    before = start.checkpoint.position
+    # Rows that are as they were need no commit, wherever they were read: only inputs that were followed further do.
+    is_further = position is not None and position[INPUTS] != before.get(INPUTS)
+    plan = CommitPlan("upsert", _evolution(job), True, position, before if is_further else position, start)
     if facts.total and not batch.rows:  # of rows that go, the write path sees none
         write_path.prepare_look_up(job)
     return write_path.commit_batch(job, batch, plan, replacing(own, facts))
@@ -216,14 +259,3 @@ def _evolution(job: Job) -> SchemaEvolution:
         recomputing.target_schema(job),
         fixed=write_path.key_columns(job.table),
     )
-
-
-def _position_now(pipeline: PipelineSpec) -> Position:
-    """Raises JobError where an input is no table yet, or one that cannot be followed."""
-    for each in pipeline.inputs:
-        if problem := problem_of_input(each.uri):
-            raise JobError(f"The input `{each.name}` at {each.uri} {problem}.")
-    completions = {each.name: Timeline(each.uri).latest_completion() for each in pipeline.inputs}
-    if empty := [each for each in pipeline.inputs if not completions[each.name]]:
-        raise JobError(f"The input `{empty[0].name}` at {empty[0].uri} has no commit yet. Bootstrap it first.")
-    return {INPUTS: completions}

@@ -9,29 +9,35 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from ingestion.domain.pipelines.view_names import ANY, CHANGED
-from ingestion.spark.contract.spec import PipelineSpec
+from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl.changed_rows import changed_rows
-from ingestion.spark.etl.input_changes import ChangedFiles
+from ingestion.spark.etl.input_changes import ChangedFiles, problem_of_input
+from ingestion.spark.job import JobError
 from ingestion.spark.tables.hudi import META_COLUMNS, read_at
+from ingestion.spark.tables.timeline import Timeline
 
 _OF_SESSION = ("spark.sql.variable.substitute", "spark.sql.session.timeZone")
 """No text of a query becomes a setting or a variable of the environment, and times are those of the job's session, however that was told."""
+_MAX_OPENINGS = 50
 
 
 @dataclass
 class InputViews:
-    """`session`: in which the queries run."""
+    """`session`: in which the queries run. `completions`: by the name of the input that of the newest commit which its rows have."""
 
     session: SparkSession
     pipeline: PipelineSpec
     columns: dict[str, T.StructType] = field(default_factory=dict)
+    completions: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_now(cls, spark: SparkSession, pipeline: PipelineSpec) -> InputViews:
-        """Each input by its name, as it is now."""
+        """Each input by its name, as it is now; it stays so for these views, whatever is committed meanwhile. Raises JobError where one cannot be followed."""
         session = session_beside(spark)
-        rows = {each.name: read_at(session, each.uri).drop(*META_COLUMNS) for each in pipeline.inputs}
-        return cls.over(session, pipeline, rows)
+        opened = {each.name: _open(session, each) for each in pipeline.inputs}
+        views = cls.over(session, pipeline, {name: rows for name, (rows, _) in opened.items()})
+        views.completions = {name: completion for name, (_, completion) in opened.items()}
+        return views
 
     @classmethod
     def over(cls, session: SparkSession, pipeline: PipelineSpec, rows: Mapping[str, DataFrame]) -> InputViews:
@@ -56,6 +62,23 @@ class InputViews:
 
     def query(self, sql: str) -> DataFrame:
         return self.session.sql(sql)
+
+
+def _open(session: SparkSession, each: PipelineInputSpec) -> tuple[DataFrame, str]:
+    """Its rows, and the completion of the newest commit among them. The reader does not tell which that is: the one before and after it was opened."""
+    if problem := problem_of_input(each.uri):
+        raise JobError(f"The input `{each.name}` at {each.uri} {problem}.")
+    timeline = Timeline(each.uri)
+    for _ in range(_MAX_OPENINGS):
+        completion = timeline.latest_completion()
+        if not completion:
+            raise JobError(f"The input `{each.name}` at {each.uri} has no commit yet. Bootstrap it first.")
+        rows = read_at(session, each.uri).drop(*META_COLUMNS)
+        if timeline.latest_completion() == completion:
+            return rows, completion
+    raise JobError(
+        f"The input `{each.name}` at {each.uri} was committed to each of the {_MAX_OPENINGS} times that it was opened. Nothing was written. Let its writer commit less often."
+    )
 
 
 def session_beside(spark: SparkSession) -> SparkSession:

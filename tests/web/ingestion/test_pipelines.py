@@ -110,7 +110,7 @@ def test_a_select_in_steps_is_checked_and_registered_and_its_jobs_are_given_the_
     late AS (SELECT day, carrier, delay FROM newest WHERE place = 1 UNION ALL SELECT day, carrier, 0 FROM <SRC>)
     SELECT f.day, a.name AS airline, count(*) AS flights, sum(f.delay) AS delay FROM late f JOIN airlines a USING (carrier) GROUP BY f.day, a.name"""
     assert problems(**{"transform.sql": sql.replace("AS place", "AS plce")}) == [
-        "transform.sql: No input has a column `place`. Did you mean `plce`?"
+        "transform.sql:2: No input has a column `place`. Did you mean `plce`?"
     ]
     flights, airlines = pipeline_spec_of(given.copy_of(register(**{"transform.sql": sql}))).inputs
     assert flights.affected_keys.count("lakehub_changed_flights") == 2

@@ -71,14 +71,14 @@ def test_hudis_names_of_options_are_taken() -> None:
         ("team: flight-ops\n", "", "pipeline.yaml: `team` is missing."),
         ("every: 30m", "every: soon", "pipeline.yaml:7: `every` is 'soon': write a duration from 30s to 366d, such as 15m or 2h, or `commit`."),
         ("tier: 2", "tier: 2\noperation: overwrite", "pipeline.yaml:4: `operation` is 'overwrite'. Did you mean `insert_overwrite`?"),
-        ("[day, airline]", "airline\noperation: insert_overwrite", "pipeline.yaml: `operation` is `insert_overwrite`, which makes whole partitions anew: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. Or leave it out."),
+        ("[day, airline]", "airline\noperation: insert_overwrite", "pipeline.yaml:5: `operation` is `insert_overwrite`, which makes whole partitions anew: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. Or leave it out."),
         ("grain: day", "grain: dya", "pipeline.yaml:6: `grain` is 'dya'. Did you mean `day`?"),
-        ("[day, airline]", "[day, arline]", "pipeline.yaml: `record_key` names `arline`, which table.sql lacks. Did you mean `airline`?"),
+        ("[day, airline]", "[day, arline]", "pipeline.yaml:4: `record_key` names `arline`, which table.sql lacks. Did you mean `airline`?"),
         ("  airlines: airlines", "  airlines: [airlines", "pipeline.yaml:11: The YAML cannot be read: expected ',' or ']', but got '<stream end>'."),
         ("tier: 2", "tier: &x 2", "pipeline.yaml:3: Anchors and aliases are not taken: write the value out."),
         ("tier: 2", "tier: 2\ntier: 3", "pipeline.yaml:4: `tier` is given twice."),
         ("  airlines: airlines", "  airlines: {dataset: airlines, changes: never}", "pipeline.yaml:10: `changes` is `followed` or `ignored`."),
-        ("  airlines: airlines", "  airlines: flights-by-day", "pipeline.yaml: The input `airlines` is the target itself."),
+        ("  airlines: airlines", "  airlines: flights-by-day", "pipeline.yaml:10: The input `airlines` is the target itself."),
         ("  airlines: airlines", "  lakehub_any_x: airlines", "pipeline.yaml:10: No input is called `lakehub_any_x`: names that begin with `lakehub_` are Lakehub's own."),
         ("source: flights", "source: Flights!", "pipeline.yaml:8: `source` is 'Flights!': it has the name of a dataset."),
     ],
@@ -94,7 +94,7 @@ def test_what_is_wrong_in_the_yaml_is_told_with_its_line(old: str, new: str, exp
         ("flights BIGINT", "`a b` BIGINT", "table.sql: "),
         ("CREATE TABLE flights_by_day (", "SELECT 1 (", "table.sql"),
         ("  airline STRING,\n", "  airline STRING,\n  Airline STRING,\n", "table.sql: The column `airline` is there more than once."),
-        ("day STRING", "day BINARY", "pipeline.yaml: `record_key` names `day`, a binary"),
+        ("day STRING", "day BINARY", "pipeline.yaml:4: `record_key` names `day`, a binary"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_the_table_is_told(old: str, new: str, expected: str) -> None:
@@ -107,16 +107,16 @@ def test_what_is_wrong_in_the_table_is_told(old: str, new: str, expected: str) -
     ("transform", "expected"),
     [
         (TRANSFORM.replace("<SRC>", "flights"), "transform.sql: `<SRC>` is missing"),
-        (TRANSFORM.replace("JOIN airlines a", "JOIN arlines a"), "may not read `arlines`. Did you mean `airlines`?"),
+        (TRANSFORM.replace("JOIN airlines a", "JOIN arlines a"), "transform.sql:2: The query may not read `arlines`. Did you mean `airlines`?"),
         (TRANSFORM + "; DROP TABLE x", "One SELECT is wanted, not 2 statements."),
         ("INSERT INTO t " + TRANSFORM, "One SELECT is wanted"),
-        ("SELECT * FROM <SRC> JOIN parquet.`/etc/passwd` ON true JOIN airlines", "of a schema"),
-        (TRANSFORM.replace("count(*)", "reflect('java.lang.System', 'exit', 1)"), "is not known to only compute"),
+        ("SELECT * FROM <SRC> JOIN parquet.`/etc/passwd` ON true JOIN airlines", "transform.sql:1: The query reads `/etc/passwd` of a schema"),
+        (TRANSFORM.replace("count(*)", "reflect('java.lang.System', 'exit', 1)"), "transform.sql:1: The function reflect is not known to only compute"),
         (TRANSFORM.replace("count(*)", "max(current_timestamp())"), "changes with the clock or by chance"),
         (TRANSFORM.replace("count(*)", "max(`current_date`)"), "`current_date` changes with the clock or by chance"),
         (TRANSFORM.replace("count(*)", "max(LOCALTIMESTAMP)"), "LOCALTIMESTAMP"),
         (TRANSFORM.replace("count(*)", "max(rand())"), "rand"),
-        (TRANSFORM.replace("count(*)", "first(f.delay)"), "FIRST(f.delay) takes rows in whatever order they are read"),
+        (TRANSFORM.replace("count(*)", "first(f.delay)"), "transform.sql:1: FIRST(f.delay) takes rows in whatever order they are read"),
         (TRANSFORM.replace("SELECT", "SELCT"), "transform.sql:"),
         (TRANSFORM + "LIMIT 5", "What a change reaches cannot be said. It has LIMIT"),
         (TRANSFORM.replace(", a.name\n", "\n"), "The key `airline` is not grouped by: add `a.name` to GROUP BY."),
@@ -204,4 +204,4 @@ def test_a_partition_is_named_by_texts_whole_numbers_or_dates() -> None:
     (problem,) = problems(
         table=TABLE.replace("day STRING", "day TIMESTAMP"), pipeline=PIPELINE.replace("[day, airline]", "[airline]")
     )
-    assert problem.startswith("pipeline.yaml: `partition` names `day`, a timestamp")
+    assert problem.startswith("pipeline.yaml:5: `partition` names `day`, a timestamp")

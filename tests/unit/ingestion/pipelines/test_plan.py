@@ -60,9 +60,9 @@ def test_other_columns_another_select_or_input_may_make_other_rows() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("sum(f.delay)", "sum(f.dely)", "transform.sql: `flights` has no column `dely`. Did you mean `delay`?"),
-        ("f.carrier = a.carrier", "f.carrier = a.carier", "transform.sql: `airlines` has no column `carier`. Did you mean `carrier`?"),
-        ("sum(f.delay)", "sum(dely)", "transform.sql: No input has a column `dely`. Did you mean `delay`?"),
+        ("sum(f.delay)", "sum(f.dely)", "transform.sql:1: `flights` has no column `dely`. Did you mean `delay`?"),
+        ("f.carrier = a.carrier", "f.carrier = a.carier", "transform.sql:2: `airlines` has no column `carier`. Did you mean `carrier`?"),
+        ("sum(f.delay)", "sum(dely)", "transform.sql:1: No input has a column `dely`. Did you mean `delay`?"),
     ],
 )  # fmt: skip
 def test_a_column_that_no_input_has_is_named(old: str, new: str, problem: str) -> None:
