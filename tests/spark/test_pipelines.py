@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
 from ingestion.domain.backfills.chunks import cut, partitions_between
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
@@ -19,9 +20,12 @@ from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.etl import committing, few_rows, views
 from ingestion.spark.etl.changed_rows import changed_rows
 from ingestion.spark.etl.input_changes import changed_files
+from ingestion.spark.etl.overwriting import placement_of
 from ingestion.spark.execute import execute
 from ingestion.spark.file_groups.many_rows import committing as many_rows
 from ingestion.spark.file_groups.many_rows.committing import ManyRows
+from ingestion.spark.file_groups.many_rows.new_files import Placement
+from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
@@ -193,6 +197,23 @@ def test_whole_partitions_are_made_anew_where_the_pipeline_says_so(
     lake.put("flights", [(1, days[1], "N1", "AA", 99)])
     assert by_keys.run("incremental").error is None
     assert lake.differences("wide") == NOTHING
+
+
+def test_rows_that_lie_by_partition_are_written_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+    """As tasks have staged them: of a partition after another, in turns, and in very many files."""
+    staged = {
+        "one after another": (lambda n: n // 40, 2, Placement.IN_RUNS),
+        "in turns, of many": (lambda n: n % 30, 2, Placement.ANYWHERE),
+        "in turns, of few": (lambda n: n % 3, 2, Placement.IN_FEW),
+        "all in each file": (lambda n: n % 3, 4, Placement.ANYWHERE),
+    }
+    for what, (partition, files, expected) in staged.items():
+        rows = [(f"day={partition(n)}", n) for n in range(1_200)]
+        frame = spark.createDataFrame(rows, f"path string, {SEQUENCE_COLUMN} long").coalesce(1)
+        for file in range(files):
+            share = frame.where(f"{SEQUENCE_COLUMN} * {files} div 1200 = {file}")
+            share.write.mode("append").parquet(f"{tmp_path}/{what}")
+        assert placement_of(spark.read.parquet(f"{tmp_path}/{what}"), col("path")) is expected, what
 
 
 def files_of(lake: PipelineLake) -> dict[str, set[str]]:

@@ -14,6 +14,7 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote
 from ingestion.spark.etl.few_rows import columns_of_arrow
+from ingestion.spark.file_groups.many_rows.new_files import Placement
 from ingestion.spark.file_groups.many_rows.overwriting import overwrite_partitions
 from ingestion.spark.file_groups.record_locations import partition_path
 from ingestion.spark.indexes import INDEXES, Index
@@ -22,6 +23,7 @@ from ingestion.spark.loading import staging
 from ingestion.spark.loading.committing import CommitPlan, check_judged_now, marks_of, staged_rows
 from ingestion.spark.loading.rereading import ReadAgain
 from ingestion.spark.loading.row_fates import FateCounts
+from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 from ingestion.spark.tables import hudi
 
 _PLAIN_NAME = re.compile(r"(?!__|\s|\.)[^/\\\x00-\x1f%:=]+(?<!\s)")
@@ -75,7 +77,7 @@ def overwriting(partitions: Sequence[str]) -> Callable[[Job, staging.StagedBatch
                 index.write_options(job.table),
                 marks,
                 largest=max((batch.rows_by_partition or {}).values(), default=0),
-                are_by_partition=_lie_together(rows, own[1]),
+                placement=placement_of(rows, own[1]),
             )
         return None
 
@@ -92,9 +94,20 @@ def _own_columns(table: TableSpec) -> tuple[Column, Column]:
     return (texts[0] if len(texts) == 1 else F.concat_ws(",", *parts)), partition_path(table)
 
 
-def _lie_together(rows: DataFrame, path: Column) -> bool:
-    """Those of a partition lie in a file or two, as where the SELECT leaves rows in the partitions of its source, and there are few partitions: a task has a file open for each of its own."""
-    pieces = rows.select(path.alias("path"), F.input_file_name().alias("file")).distinct()
-    sums = pieces.agg(F.count("*").alias("pieces"), F.count_distinct("path").alias("partitions")).first()
+def placement_of(rows: DataFrame, path: Column) -> Placement:
+    """Where the SELECT leaves rows in the partitions of its source, those of a partition lie in a staged file or two, mostly one after another: they are written from there, without a shuffle."""
+    sequence = F.col(SEQUENCE_COLUMN)
+    pieces = rows.groupBy(path.alias("path"), F.input_file_name().alias("file")).agg(
+        (F.max(sequence) - F.min(sequence) + 1 == F.count("*")).alias("is_run")
+    )
+    sums = pieces.agg(
+        F.count("*").alias("pieces"),
+        F.count_distinct("path").alias("partitions"),
+        F.bool_and("is_run").alias("are_runs"),
+    ).first()
     assert sums is not None
-    return bool(sums["partitions"] <= _MAX_OPEN and sums["pieces"] <= MAX_PIECES * sums["partitions"])
+    if sums["pieces"] > MAX_PIECES * sums["partitions"]:
+        return Placement.ANYWHERE
+    if sums["are_runs"]:
+        return Placement.IN_RUNS
+    return Placement.IN_FEW if sums["partitions"] <= _MAX_OPEN else Placement.ANYWHERE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -15,6 +16,19 @@ from ingestion.spark.tables import hudi
 
 _ROWS_A_TASK = 500_000
 """Of one partition: more are written by several tasks, each to files of its own."""
+
+
+class Placement(Enum):
+    """How rows lie in the partitions of the frame that has them."""
+
+    ANYWHERE = auto()
+    """They are brought together by the table's partitions, and sorted by key."""
+    IN_FEW = auto()
+    """Each task meets few of the table's partitions, and has a file open for each."""
+    IN_RUNS = auto()
+    """Those of one of the table's partitions follow each other: a task has one file open at a time."""
+
+
 _INSTANT, _SEQUENCE, _KEY, _PARTITION, _FILE = hudi.META_COLUMNS
 
 
@@ -28,10 +42,10 @@ def write_new_files(
     options: Mapping[str, str],
     *,
     largest: int,
-    are_by_partition: bool = False,
+    placement: Placement = Placement.ANYWHERE,
 ) -> list[Any]:
     """The statuses of the files. `columns`: of the table; `own`: of each row the record key and the path of its partition, as Hudi writes them. `options`: of the index.
-    `largest`: the rows of the partition with the most. `are_by_partition`: rows of a partition lie together, in few of the frame's; else they are brought together, and sorted by key."""
+    `largest`: the rows of the partition with the most."""
     placed = rows.select(
         F.lit(instant).alias(_INSTANT),
         # No file that is written anew has such numbers: theirs begin with that of the file.
@@ -41,10 +55,11 @@ def write_new_files(
         F.lit("").alias(_FILE),
         *columns,
     )
-    if not are_by_partition:
+    if placement is Placement.ANYWHERE:
         part = F.pmod(F.hash(_KEY), F.lit(max(1, -(-largest // _ROWS_A_TASK))))
         placed = placed.repartition(_PARTITION, part).sortWithinPartitions(_PARTITION, _KEY)
-    return insert_rows(table, table.uri, placed, instant, avro_schema, options, are_sorted=not are_by_partition)
+    are_sorted = placement is not Placement.IN_FEW
+    return insert_rows(table, table.uri, placed, instant, avro_schema, options, are_sorted=are_sorted)
 
 
 def insert_rows(
@@ -57,7 +72,7 @@ def insert_rows(
     *,
     are_sorted: bool,
 ) -> list[Any]:
-    """The statuses of the files. `rows`: with Hudi's own columns, which they keep but for the name of the file; `are_sorted`: by partition. `uri`: of the table, or of one beside it
+    """The statuses of the files. `rows`: with Hudi's own columns, which they keep but for the name of the file; `are_sorted`: by partition, of which none comes again within a task, or into a file more. `uri`: of the table, or of one beside it
     with its properties."""
     frame: Any = rows
     spark, context = rows.sparkSession, frame.sparkSession.sparkContext

@@ -11,7 +11,7 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups.direct_write import require_all_written
 from ingestion.spark.file_groups.java_client import commit_client, java_list, java_map
 from ingestion.spark.file_groups.lookups import newest_base_files
-from ingestion.spark.file_groups.many_rows.new_files import write_new_files
+from ingestion.spark.file_groups.many_rows.new_files import Placement, write_new_files
 from ingestion.spark.file_groups.many_rows.replace_commits import REPLACE, begin_replacing, file_ids_by_partition
 from ingestion.spark.session import jvm
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
@@ -29,9 +29,9 @@ def overwrite_partitions(
     marks: Mapping[str, str],
     *,
     largest: int,
-    are_by_partition: bool,
+    placement: Placement,
 ) -> None:
-    """`partitions`: paths, those of the rows among them. `rows`, `columns`, `own`, `largest`, `are_by_partition`: as for new files. `avro_schema`: of the table, as its newest commit has it. Raises RowsNotWritten."""
+    """`partitions`: paths, those of the rows among them. `rows`, `columns`, `own`, `largest`, `placement`: as for new files. `avro_schema`: of the table, as its newest commit has it. Raises RowsNotWritten."""
     spark = rows.sparkSession
     java: Any = jvm(spark)
     with commit_client(spark, table, avro_schema, options) as client:
@@ -41,7 +41,7 @@ def overwrite_partitions(
             spark, table.uri, partitions
         )  # as Hudi has begun with: what comes after is a conflict
         written = write_new_files(
-            table, rows, columns, own, instant, avro_schema, options, largest=largest, are_by_partition=are_by_partition
+            table, rows, columns, own, instant, avro_schema, options, largest=largest, placement=placement
         )
         require_all_written(written, table)
         failpoint.reach(FAILPOINT)
