@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.pipelines.view_names import INPUTS
+from ingestion.domain.pipelines.view_names import INPUTS, VERSION
 from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import PipelineSpec
@@ -97,6 +97,8 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     before: Mapping[str, str] = start.checkpoint.position.get(INPUTS, {})
     if job.pipeline_spec.skip_to:
         return _skip(job, start, before)
+    if changed := _version_changes(job, start):
+        return _make_anew(job, start, changed)
     try:
         with job.phase("read"):
             changes = {
@@ -110,9 +112,19 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
         report = _commit_changes(job, start, changes)
         return replace(report, output={**report.output, "inputs": _read_facts(job.pipeline_spec, changes)})
     except HistoryGone as gone:
-        logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, gone)
-        report = load_again(job, start)
-        return replace(report, output={**report.output, "made_anew": str(gone)})
+        return _make_anew(job, start, str(gone))
+
+
+def _make_anew(job: Job, start: rereading.ReadingStart, why: str) -> JobReport:
+    logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, why)
+    report = load_again(job, start)
+    return replace(report, output={**report.output, "made_anew": why})
+
+
+def _version_changes(job: Job, start: rereading.ReadingStart) -> str:
+    """Why the rows that are stored may be others by the pipeline as it is now; empty: they are not."""
+    version = job.pipeline_spec.version
+    return "" if version is None else version.changes_since(start.checkpoint.position.get(VERSION))
 
 
 def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> dict[str, dict[str, int]]:
@@ -127,7 +139,7 @@ def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> 
 def _commit_changes(job: Job, start: rereading.ReadingStart, changes: Mapping[str, ChangedFiles]) -> JobReport:
     views = InputViews.of_now(job.spark, job.pipeline_spec)
     views.add_changes(changes)
-    position = {INPUTS: {name: each.upto for name, each in changes.items()}}
+    position = _position_of(job.pipeline_spec, {name: each.upto for name, each in changes.items()})
     with write_path.staging_folder(job) as uri:
         with job.phase("compute"):
             can = can_overwrite(job, _evolution(job).target)
@@ -160,15 +172,22 @@ def _skip(job: Job, start: rereading.ReadingStart, before: Mapping[str, str]) ->
     position = {
         each.name: max(before.get(each.name, ""), skip_to.get(each.name, "")) for each in job.pipeline_spec.inputs
     }
+    # The rows stay, and so does the version that made them.
+    stored = {name: note for name, note in start.checkpoint.position.items() if name == VERSION}
     with write_path.staging_folder(job) as uri:
         views = InputViews.of_now(job.spark, job.pipeline_spec)
-        return _replace_keys(job, start, views, None, uri, {INPUTS: position})
+        return _replace_keys(job, start, views, None, uri, {**_position_of(job.pipeline_spec, position), **stored})
 
 
 def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     start, column = rereading.note_reading_start(job, timeline), job.table.partition_column
     if column is None:
         raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
+    if changed := _version_changes(job, start):
+        raise JobError(
+            f"Single partitions of `{job.table.name}` cannot be made anew: {changed}, so they would not match the other partitions. Nothing was written. "
+            "Let an incremental run make all rows anew, or bootstrap it with `replace`; then ask for the backfill again."
+        )
     views = InputViews.of_now(job.spark, job.pipeline_spec)
     values = reach.values_named(job.spec.partitions, job) if can_overwrite(job, _evolution(job).target) else []
     if values and all(map(has_one_path, map(str, values))):
@@ -226,4 +245,10 @@ def _position_now(pipeline: PipelineSpec) -> Position:
     completions = {each.name: Timeline(each.uri).latest_completion() for each in pipeline.inputs}
     if empty := [each for each in pipeline.inputs if not completions[each.name]]:
         raise JobError(f"The input `{empty[0].name}` at {empty[0].uri} has no commit yet. Bootstrap it first.")
-    return {INPUTS: completions}
+    return _position_of(pipeline, completions)
+
+
+def _position_of(pipeline: PipelineSpec, completions: Mapping[str, str]) -> Position:
+    """With which version of the pipeline all rows agree then."""
+    version = {} if pipeline.version is None else {VERSION: pipeline.version.note}
+    return {INPUTS: completions, **version}
