@@ -23,6 +23,7 @@ from ingestion.pipelines.registering import register_pipeline
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.pipelines.transformers import transformer_states
 from ingestion.runs import feed_schedule, job_runs, run_worker
+from ingestion.runs.replicas.setting import replicate
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import Role, Team
@@ -275,6 +276,21 @@ def test_a_request_that_makes_rows_anew_is_whole_or_not_made(inputs: dict[str, D
     answer = post(signed_in(client, Role.OWNER), **{"transform.sql": TRANSFORM.replace("sum(f.delay)", "max(f.delay)")})
     assert answer.status_code == 409
     assert Pipeline.objects.get().files == TEXTS
+
+
+def test_a_replica_follows_and_is_not_made_anew(inputs: dict[str, Dataset], client: Client) -> None:
+    given.copy(inputs["airlines"], "dc2")
+    source, replica = register().copies.order_by("data_center__name")
+    for copy in (source, replica):
+        given.run(copy, JobKind.BOOTSTRAP)
+    replicate(replica, source, mib_per_s=None, actor="ana", now=NOW)
+    signed_in(client, Role.OWNER)
+    other = {"transform.sql": TRANSFORM.replace("sum(f.delay)", "max(f.delay)")}
+    plan = json.loads(post(client, "?check=1", **other).content)
+    assert (plan["sentence"], plan["data_centers"]) == ("All rows are made anew in dc1; replicas follow in dc2.", ["dc1"])  # fmt: skip
+    assert json.loads(post(client, **other).content)["rebuilds"] == 1
+    assert [run.copy for run in JobRun.objects.filter(state=JobState.QUEUED)] == [source]
+    assert Pipeline.objects.get().files == {**TEXTS, **other}
 
 
 def test_the_plan_says_what_changes_and_who_reads_the_table(inputs: dict[str, Dataset], client: Client) -> None:
