@@ -377,7 +377,7 @@ def test_it_runs_when_an_input_has_a_commit(inputs: dict[str, Dataset]) -> None:
     given.commit(flights, NOW - 6 * MINUTE)
     given.commit(given.copy_of(inputs["flights"], "dc2"), NOW - MINUTE)
     given.commit(flights, NOW - MINUTE, operation="cluster")
-    given.commit(flights, NOW - 2 * MINUTE, inserts=0, updates=0)
+    given.commit(flights, NOW - 2 * MINUTE, inserts=0, updates=0, touched_count=0)
     assert not feed_schedule.request_due_runs(now=NOW), "in another data center, or no row is another"
     assert feed_schedule.next_request_at(now=NOW) == NOW + 11 * MINUTE
     given.commit(flights, NOW - 3 * MINUTE)
@@ -386,7 +386,8 @@ def test_it_runs_when_an_input_has_a_commit(inputs: dict[str, Dataset]) -> None:
     assert not feed_schedule.request_due_runs(now=NOW + MINUTE), "not again for the same commit"
     JobRun.objects.filter(pk=run.pk).update(state=JobState.CANCELLED, started_at=None, ended_at=NOW)
     assert not feed_schedule.request_due_runs(now=NOW + MINUTE), "nor where a person did not want it"
-    given.commit(given.copy_of(inputs["airlines"]), NOW + MINUTE)
+    emptied = {"inserts": 0, "updates": 0, "deletes": 0, "touched_count": 1}
+    given.commit(given.copy_of(inputs["airlines"]), NOW + MINUTE, **emptied)
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 2 * MINUTE)] == ["incremental"]
 
 
