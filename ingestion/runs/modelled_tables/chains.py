@@ -35,8 +35,7 @@ def upstream_first(
     """Each with when it is due: not before the runs of its inputs that are due or at work have ended."""
     due = {run.copy.pk for run in planned if run.due_at <= now}
     for run in planned:
-        is_due = run.due_at <= now < run.waits_until
-        waits = is_due and any(_goes_first(each, run, due) for each in inputs.get(run.copy.pk, ()))
+        waits = run.due_at <= now and any(_goes_first(each, run, due) for each in inputs.get(run.copy.pk, ()))
         yield run.copy, run.kind, run.waits_until if waits else run.due_at
 
 
