@@ -16,7 +16,7 @@ from ingestion.lake.files.table_sizes import TableSize, size_of
 from ingestion.models import Pipeline
 from ingestion.pipelines.checking import Checked, input_datasets, read_with_columns
 from ingestion.pipelines.specs import column_names
-from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
+from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
 
 _MAX_READERS = 50
 
@@ -42,7 +42,7 @@ class TableRead:
 @dataclass(frozen=True)
 class Plan:
     """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `tables` data centers, where rows are made.
-    `size_now`: of the table as it is, where rows are made anew. `readers`: the nearest first. `basis`: what it was made against."""
+    `size_now`: of the table as it is, where rows are made anew. `readers`: the nearest first. `basis`: what it was made against. `replicated`: where its copy is a replica."""
 
     checked: Checked
     is_new: bool
@@ -51,6 +51,12 @@ class Plan:
     reads: tuple[TableRead, ...]
     size_now: TableSize | None
     readers: tuple[Reader, ...]
+    replicated: tuple[DataCenter, ...] = ()
+
+    @property
+    def data_centers(self) -> tuple[DataCenter, ...]:
+        """In which jobs make its rows."""
+        return tuple(center for center in self.checked.data_centers if center not in self.replicated)
 
     @cached_property
     def makes_rows(self) -> bool:
@@ -58,12 +64,15 @@ class Plan:
 
     @property
     def sentence(self) -> str:
-        where = ", ".join(map(str, self.checked.data_centers))
+        where = ", ".join(map(str, self.data_centers))
         if self.is_new:
             return f"A new table is made in {where}."
         if not self.changes:
             return "Nothing changes: the files say what they said."
-        return f"All rows are made anew in {where}." if self.makes_rows else "No row changes."
+        if not self.makes_rows:
+            return "No row changes."
+        replicas = f"; replicas follow in {', '.join(map(str, self.replicated))}" if self.replicated else ""
+        return f"All rows are made anew in {where}{replicas}."
 
 
 def plan_of(checked: Checked) -> Plan:
@@ -71,7 +80,8 @@ def plan_of(checked: Checked) -> Plan:
     registered = None if checked.target is None else Pipeline.objects.filter(dataset=checked.target).first()
     changes = () if registered is None else changes_of(registered, checked)
     basis = basis_of(registered, checked.transformer_digests)
-    plan = Plan(checked, registered is None, basis, changes, (), None, (*_readers(checked),))
+    readers, replicated = (*_readers(checked),), (*_replicated(checked),)
+    plan = Plan(checked, registered is None, basis, changes, (), None, readers, replicated)
     if not plan.makes_rows:
         return plan
     return replace(plan, reads=(*_reads(checked),), size_now=_size_in(checked, checked.target))
@@ -109,6 +119,12 @@ def _size_in(checked: Checked, dataset: Dataset | None) -> TableSize | None:
     copies = DatasetCopy.objects.filter(dataset=dataset, data_center=checked.data_centers[0])
     copy = None if dataset is None else copies.select_related("dataset", "data_center").first()
     return None if copy is None else size_of(copy)
+
+
+def _replicated(checked: Checked) -> Iterator[DataCenter]:
+    copies = DatasetCopy.objects.filter(dataset=checked.target, replica__isnull=False)
+    for copy in copies.select_related("data_center").order_by("data_center__name"):
+        yield copy.data_center
 
 
 def _readers(checked: Checked) -> Iterator[Reader]:

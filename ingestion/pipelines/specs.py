@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
 from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
+from ingestion.domain.pipelines.version import version_of
 from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
 from ingestion.pipelines.resources import allowed_resources
@@ -42,6 +43,7 @@ def pipeline_spec_of(
     ]
     audits = {each.name: each.test for each in pipeline.audits} if is_audited else {}
     columns_made, asked = pipeline.columns.types, auditor() if audits else ""
+    code = {each.code: registered.transformer_digests.get(each.code, "") for each in pipeline.transformers}
     return PipelineSpec(
         tuple(inputs),
         pipeline.transform,
@@ -53,6 +55,7 @@ def pipeline_spec_of(
         transformer_specs(pipeline, registered.transformer_digests),
         transformers_folder() if pipeline.transformers else "",
         allowed_resources(pipeline),
+        version_of(pipeline, registered.files, code),
     )
 
 

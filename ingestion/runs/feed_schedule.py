@@ -1,21 +1,23 @@
 """What is due: a copy that was never loaded gets a bootstrap, every other one a run that follows its source, and beside it one that
-puts small files together where there are many. A replica gets runs that replicate.
+puts small files together where there are many. A replica gets runs that replicate, and of pipelines that read each other the upstream one comes first.
 
 Loaded means: a bootstrap has succeeded since the last drop. What was given up is asked for again after the feed's interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from itertools import chain, islice
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from ingestion.lake.files.small_files import PLANNED, is_clustering_due
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
-from ingestion.runs.modelled_tables.input_commits import newest_input_commits
+from ingestion.runs.modelled_tables.chains import PlannedRun, awaited_commit, upstream_first
+from ingestion.runs.modelled_tables.input_commits import InputState, followed_inputs
 from ingestion.runs.replicas.schedule import planned_replications
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options_of
@@ -67,9 +69,8 @@ def _planned_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, dat
 def _planned_pipeline_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, datetime]]:
     """Each copy that a pipeline makes, where no job of its does so now."""
     making = _active_runs().filter(kind__in=(JobKind.INCREMENTAL, *EXCLUSIVE_KINDS)).values("copy")
-    copies = _fed_copies(FeedKind.PIPELINE).filter(dataset__pipeline__isnull=False).exclude(pk__in=making)
-    copies = copies.select_related("dataset__pipeline")
-    copies = copies.annotate(
+    fed = _fed_copies(FeedKind.PIPELINE).filter(dataset__pipeline__isnull=False).exclude(pk__in=making)
+    known = fed.select_related("dataset__pipeline").annotate(
         loaded=_newest_run_value("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         dropped=_newest_run_value("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
         failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
@@ -78,17 +79,27 @@ def _planned_pipeline_requests(now: datetime) -> Iterator[tuple[DatasetCopy, Job
         began_at=_newest_run_value("started_at", kind__in=_MAKING_KINDS),
         ended_at=_newest_run_value("ended_at", kind__in=_MAKING_KINDS),
     )
-    watching = [copy for copy in copies if copy.dataset.pipeline.on_commit]
-    committed_at = newest_input_commits(watching) if watching else {}
-    for copy in copies:
-        is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
-        last = max(filter(None, (copy.loaded_at, copy.followed_at)), default=None) if is_loaded else copy.failed_at
-        due_at = now if last is None or last > now else last + copy.dataset.feed.every
-        # Once for each commit: a run that failed, was refused or cancelled is not begun again and again.
-        since = copy.began_at or copy.ended_at
-        if is_loaded and copy.pk in committed_at and (since is None or committed_at[copy.pk] > since):
-            due_at = now
-        yield copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, due_at
+    copies = [*known]
+    inputs = followed_inputs(copies) if copies else {}
+    planned = [_planned_pipeline_run(copy, inputs[copy.pk], now) for copy in copies]
+    yield from upstream_first(planned, inputs, now=now)
+
+
+def _planned_pipeline_run(copy: Any, inputs: Collection[InputState], now: datetime) -> PlannedRun:
+    """`copy`: with what is known of its newest runs."""
+    is_loaded, every = (copy.loaded or 0) > (copy.dropped or 0), copy.dataset.feed.every
+    last = max(filter(None, (copy.loaded_at, copy.followed_at)), default=None) if is_loaded else copy.failed_at
+    if last is not None and last > now:
+        last = None  # it was noted by a clock that was wrong
+    due_at = now if last is None else last + every
+    # Once for each commit: a run that failed, was refused or cancelled is not begun again and again.
+    since, committed_at = copy.began_at or copy.ended_at, awaited_commit(copy, inputs)
+    if is_loaded and committed_at is not None and (since is None or committed_at > since):
+        due_at = min(due_at, now)
+    registered_at = copy.dataset.pipeline.changed_at
+    waits_until = (last or registered_at) + 2 * every
+    kind = JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP
+    return PlannedRun(copy, kind, due_at, since or registered_at, waits_until)
 
 
 def request_due_clusterings(*, now: datetime, wall: datetime) -> list[JobRun]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
 from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
+from ingestion.domain.pipelines.version import version_of
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec, PipelineInputSpec, PipelineSpec, TableSpec, TransformerSpec
@@ -134,6 +135,7 @@ class PipelineLake:
             self.skip_to,
             transformers,
             self.transformers_folder,
+            version=version_of(made, {"as Python has it": repr(made)}, {}),
         )
 
     def _columns(self, dataset: str) -> list[str]:

@@ -100,11 +100,16 @@ def _named(kind: str, before: Mapping[str, str], after: Mapping[str, str], effec
 
 def _input_changes(before: PipelineDefinition, after: PipelineDefinition) -> Iterator[Change]:
     known, wanted = ({each.name: each for each in files.inputs} for files in (before, after))
+    newly = newly_followed([each.name for each in before.followed], [each.name for each in after.followed])
     for name in dict.fromkeys((*known, *wanted)):
         old, new = known.get(name), wanted.get(name)
-        # What is not followed any more was followed until now: the rows are right.
-        is_less = old is not None and new is not None and old.dataset == new.dataset and not new.is_followed
+        is_less = old is not None and new is not None and old.dataset == new.dataset and name not in newly
         yield Change(f"input {name}", _shown(old), _shown(new), Effect.LATER_RUNS if is_less else Effect.ALL_ROWS)
+
+
+def newly_followed(before: Collection[str], after: Collection[str]) -> tuple[str, ...]:
+    """Names of inputs: rows may lack changes of those that were not followed until now. What is not followed any more was followed until now: the rows are right."""
+    return tuple(sorted({*after} - {*before}))
 
 
 def _shown(each: PipelineInput | None) -> str:

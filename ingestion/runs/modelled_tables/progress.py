@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from ingestion.domain.pipelines.definition import PipelineInput
-from ingestion.domain.pipelines.reading import inputs_of
 from ingestion.lake.lake_copies import lake_copies
 from ingestion.models import Commit, JobKind, JobRun, Pipeline, ReaderPosition
 from ingestion.pipelines.positions import reader_name
 from ingestion.runs.copy_lag import with_table
-from ingestion.runs.modelled_tables.input_commits import SERVICES
+from ingestion.runs.modelled_tables.input_commits import SERVICES, inputs_of_file
 from lakehub.catalog.models import DatasetCopy
 
 MAX_PENDING = 1000
@@ -26,7 +24,6 @@ RECENT = timedelta(days=1)
 ROW_KINDS = ("inserted", "updated", "deleted")
 MAKING_KINDS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL, JobKind.BACKFILL)
 """The runs that make rows by a pipeline."""
-_inputs_of = lru_cache(maxsize=1000)(lambda pipeline_file: inputs_of({"pipeline.yaml": pipeline_file}))
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class CopyProgress:
 def progress_of(copies: Collection[DatasetCopy], *, now: datetime) -> list[CopyProgress]:
     """In their order; of those whose dataset a pipeline makes. Six queries, however many there are."""
     files = dict(Pipeline.objects.filter(dataset__in={copy.dataset_id for copy in copies}).values_list("pk", "files"))
-    inputs = {pk: _inputs_of(texts.get("pipeline.yaml", "")) for pk, texts in files.items()}
+    inputs = {pk: inputs_of_file(texts.get("pipeline.yaml", "")) for pk, texts in files.items()}
     made = [copy for copy in copies if copy.dataset_id in inputs]
     beside = _copies_beside(made, {each.dataset for names in inputs.values() for each in names})
     readers = ReaderPosition.objects.filter(

@@ -36,8 +36,9 @@ def register(
     """`may` raises PermissionDenied. `basis`: of the plan that was shown; empty: none was. Raises BadPipeline, Refused and Conflict."""
     with transaction.atomic():
         registered = register_pipeline(texts, actor=actor, may=may, basis=basis, now=now)
-        copies = registered.dataset.copies.select_related("dataset", "data_center") if registered.remakes_rows else ()
-        with_rows = [copy for copy in copies if has_table(copy)]
+        # Replicas follow the copy that they are made from.
+        copies = registered.dataset.copies.filter(replica=None).select_related("dataset", "data_center")
+        with_rows = [copy for copy in copies if has_table(copy)] if registered.remakes_rows else []
         for copy in with_rows:
             job_runs.request_run(copy, JobKind.BOOTSTRAP, {"replace": True}, asked_by=actor, now=now)
     return Registration(registered.dataset, registered.is_new, len(with_rows))

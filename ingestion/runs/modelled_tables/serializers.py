@@ -163,7 +163,7 @@ class PlanSerializer(serializers.Serializer[Any]):
     columns = serializers.DictField(source="checked.pipeline.columns.types", child=serializers.CharField())
     inputs = PipelineInputSerializer(source="checked.pipeline.inputs", many=True)
     data_centers = serializers.ListField(
-        source="checked.data_centers", child=serializers.CharField(), help_text="In which it gets a copy."
+        child=serializers.CharField(), help_text="In which jobs make its rows; replicas follow them."
     )
     is_new = serializers.BooleanField()
     basis = serializers.CharField(

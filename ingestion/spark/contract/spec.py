@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ingestion.domain.batch_limits import BatchLimits
+from ingestion.domain.pipelines.version import PipelineVersion
 from ingestion.domain.resources.job_resources import JobResources
 from ingestion.spark.contract.job_kinds import KINDS, READING_KINDS
 from ingestion.spark.contract.strict_json import ContractError, dump, load
@@ -210,7 +211,8 @@ class PipelineSpec:
     """How the rows of the table are made. `columns`: types by name, in order. `precombine`: of rows with one key the one with the greatest value in
     this column stays. `audits`: tests by name, that the rows have to pass before they are committed, and `auditor`, as `module:function`, who judges them.
     `skip_to`: by input a completion up to which its changes are left out; empty: none are. `transformers`: after the SELECT, in this order, from
-    `transformers_folder` of this machine. `resources`: of the session that makes the rows; None: the one that all jobs share."""
+    `transformers_folder` of this machine. `resources`: of the session that makes the rows; None: the one that all jobs share.
+    `version`: which the rows are made by; None: not known, and not noted."""
 
     inputs: tuple[PipelineInputSpec, ...]
     transform: str
@@ -222,6 +224,7 @@ class PipelineSpec:
     transformers: tuple[TransformerSpec, ...] = ()
     transformers_folder: str = ""
     resources: JobResources | None = None
+    version: PipelineVersion | None = None
 
     @property
     def needs_own_session(self) -> bool:

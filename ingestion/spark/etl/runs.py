@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.pipelines.view_names import INPUTS, READ_AT
+from ingestion.domain.pipelines.view_names import INPUTS, READ_AT, VERSION
 from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
@@ -53,7 +53,8 @@ def _commit_all_rows(job: Job, plan: CommitPlan, commit: write_path.CommitAttemp
         views = InputViews.of_now(job.spark, job.pipeline_spec)
     with write_path.staging_folder(job) as uri:
         batch = recomputing.stage(job, recomputing.selected_rows(views, job), uri)
-        return write_path.commit_batch(job, batch, replace(plan, position={INPUTS: views.completions}), commit)
+        position = _position_of(job.pipeline_spec, views.completions)
+        return write_path.commit_batch(job, batch, replace(plan, position=position), commit)
 
 
 def _commit_alone(job: Job, batch: StagedBatch, plan: CommitPlan) -> RowCounts | None:
@@ -98,6 +99,8 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     before: Mapping[str, str] = start.checkpoint.position.get(INPUTS, {})
     if job.pipeline_spec.skip_to:
         return _skip(job, start, before)
+    if changed := _version_changes(job, start):
+        return _make_anew(job, start, changed)
     if _are_where_they_were(job.pipeline_spec, start.checkpoint.position):
         return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position))
     try:
@@ -107,9 +110,19 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
         report = _commit_changes(job, start, views, changes)
         return replace(report, output={**report.output, "inputs": _read_facts(job.pipeline_spec, changes)})
     except HistoryGone as gone:
-        logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, gone)
-        report = load_again(job, start)
-        return replace(report, output={**report.output, "made_anew": str(gone)})
+        return _make_anew(job, start, str(gone))
+
+
+def _make_anew(job: Job, start: rereading.ReadingStart, why: str) -> JobReport:
+    logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, why)
+    report = load_again(job, start)
+    return replace(report, output={**report.output, "made_anew": why})
+
+
+def _version_changes(job: Job, start: rereading.ReadingStart) -> str:
+    """Why the rows that are stored may be others by the pipeline as it is now; empty: they are not."""
+    version = job.pipeline_spec.version
+    return "" if version is None else version.changes_since(start.checkpoint.position.get(VERSION))
 
 
 def _are_where_they_were(pipeline: PipelineSpec, position: Position) -> bool:
@@ -145,7 +158,7 @@ def _commit_changes(
     job: Job, start: rereading.ReadingStart, views: InputViews, changes: Mapping[str, ChangedFiles]
 ) -> JobReport:
     views.add_changes(changes)
-    position = {INPUTS: views.completions}
+    position = _position_of(job.pipeline_spec, views.completions)
     with write_path.staging_folder(job) as uri:
         with job.phase("compute"):
             can = can_overwrite(job, _evolution(job).target)
@@ -177,20 +190,28 @@ def _skip(job: Job, start: rereading.ReadingStart, before: Mapping[str, str]) ->
     position = {
         each.name: max(before.get(each.name, ""), skip_to.get(each.name, "")) for each in job.pipeline_spec.inputs
     }
+    stored: Position = start.checkpoint.position
     read_at = {
         name: later
-        for name, completions in start.checkpoint.position.get(READ_AT, {}).items()
+        for name, completions in stored.get(READ_AT, {}).items()
         if (later := [completion for completion in completions if completion > position.get(name, "")])
     }
+    # The rows stay, and so does the version that made them.
+    kept = {name: note for name, note in {VERSION: stored.get(VERSION), READ_AT: read_at}.items() if note}
     with write_path.staging_folder(job) as uri:
         views = InputViews.of_now(job.spark, job.pipeline_spec)
-        return _replace_keys(job, start, views, None, uri, {INPUTS: position} | ({READ_AT: read_at} if read_at else {}))
+        return _replace_keys(job, start, views, None, uri, {**_position_of(job.pipeline_spec, position), **kept})
 
 
 def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     start, column = rereading.note_reading_start(job, timeline), job.table.partition_column
     if column is None:
         raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
+    if changed := _version_changes(job, start):
+        raise JobError(
+            f"Single partitions of `{job.table.name}` cannot be made anew: {changed}, so they would not match the other partitions. Nothing was written. "
+            "Let an incremental run make all rows anew, or bootstrap it with `replace`; then ask for the backfill again."
+        )
     views = InputViews.of_now(job.spark, job.pipeline_spec)
     position = _position_after_backfill(job, start, views)
     values = reach.values_named(job.spec.partitions, job) if can_overwrite(job, _evolution(job).target) else []
@@ -259,3 +280,9 @@ def _evolution(job: Job) -> SchemaEvolution:
         recomputing.target_schema(job),
         fixed=write_path.key_columns(job.table),
     )
+
+
+def _position_of(pipeline: PipelineSpec, completions: Mapping[str, str]) -> Position:
+    """With which version of the pipeline all rows agree then."""
+    version = {} if pipeline.version is None else {VERSION: pipeline.version.note}
+    return {INPUTS: completions, **version}

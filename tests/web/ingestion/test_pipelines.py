@@ -23,6 +23,7 @@ from ingestion.pipelines.registering import register_pipeline
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.pipelines.transformers import transformer_states
 from ingestion.runs import feed_schedule, job_runs, run_worker
+from ingestion.runs.replicas.setting import replicate
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import Role, Team
@@ -277,6 +278,21 @@ def test_a_request_that_makes_rows_anew_is_whole_or_not_made(inputs: dict[str, D
     assert Pipeline.objects.get().files == TEXTS
 
 
+def test_a_replica_follows_and_is_not_made_anew(inputs: dict[str, Dataset], client: Client) -> None:
+    given.copy(inputs["airlines"], "dc2")
+    source, replica = register().copies.order_by("data_center__name")
+    for copy in (source, replica):
+        given.run(copy, JobKind.BOOTSTRAP)
+    replicate(replica, source, mib_per_s=None, actor="ana", now=NOW)
+    signed_in(client, Role.OWNER)
+    other = {"transform.sql": TRANSFORM.replace("sum(f.delay)", "max(f.delay)")}
+    plan = json.loads(post(client, "?check=1", **other).content)
+    assert (plan["sentence"], plan["data_centers"]) == ("All rows are made anew in dc1; replicas follow in dc2.", ["dc1"])  # fmt: skip
+    assert json.loads(post(client, **other).content)["rebuilds"] == 1
+    assert [run.copy for run in JobRun.objects.filter(state=JobState.QUEUED)] == [source]
+    assert Pipeline.objects.get().files == {**TEXTS, **other}
+
+
 def test_the_plan_says_what_changes_and_who_reads_the_table(inputs: dict[str, Dataset], client: Client) -> None:
     def plan(**texts: str) -> dict[str, Any]:
         answer = client.post("/api/v1/modelled-tables?check=1", {"files": {**TEXTS, **texts}}, "application/json")
@@ -361,7 +377,7 @@ def test_it_runs_when_an_input_has_a_commit(inputs: dict[str, Dataset]) -> None:
     given.commit(flights, NOW - 6 * MINUTE)
     given.commit(given.copy_of(inputs["flights"], "dc2"), NOW - MINUTE)
     given.commit(flights, NOW - MINUTE, operation="cluster")
-    given.commit(flights, NOW - 2 * MINUTE, inserts=0, updates=0)
+    given.commit(flights, NOW - 2 * MINUTE, inserts=0, updates=0, touched_count=0)
     assert not feed_schedule.request_due_runs(now=NOW), "in another data center, or no row is another"
     assert feed_schedule.next_request_at(now=NOW) == NOW + 11 * MINUTE
     given.commit(flights, NOW - 3 * MINUTE)
@@ -370,7 +386,8 @@ def test_it_runs_when_an_input_has_a_commit(inputs: dict[str, Dataset]) -> None:
     assert not feed_schedule.request_due_runs(now=NOW + MINUTE), "not again for the same commit"
     JobRun.objects.filter(pk=run.pk).update(state=JobState.CANCELLED, started_at=None, ended_at=NOW)
     assert not feed_schedule.request_due_runs(now=NOW + MINUTE), "nor where a person did not want it"
-    given.commit(given.copy_of(inputs["airlines"]), NOW + MINUTE)
+    emptied = {"inserts": 0, "updates": 0, "deletes": 0, "touched_count": 1}
+    given.commit(given.copy_of(inputs["airlines"]), NOW + MINUTE, **emptied)
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 2 * MINUTE)] == ["incremental"]
 
 
