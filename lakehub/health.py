@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from threading import Lock
 
@@ -25,6 +25,7 @@ from ingestion.models import IndexAllowance, IndexShare, JobRun, JobState
 from ingestion.runs.index_use.states import allowed_of, with_verifications
 from ingestion.runs.index_use.waits import jobs_waiting_for_answer
 from ingestion.runs.modelled_tables.progress import progress_of
+from ingestion.runs.modelled_tables.run_costs import COUNTED_RUNS, run_costs_of
 from ingestion.runs.replicas.states import live_replicas, states_of
 from lakehub import wiring
 from lakehub.accounts.tokens.authentication import TokenAuthentication
@@ -193,7 +194,8 @@ def _measure_pipelines(registry: CollectorRegistry, *, now: datetime) -> None:
     processed = of_copy("commits_processed", "Commits of its inputs that a pipeline has read, of the last 24 hours")
     rows = of_copy("rows", "Rows that a pipeline has changed in the last 24 hours", "kind")
     failing = of_copy("failing", "1 where the newest run of a pipeline has failed")
-    for progress in progress_of(made.order_by("dataset__tier", "pk")[:PIPELINES_MEASURED], now=now):
+    copies = [*made.order_by("dataset__tier", "pk")[:PIPELINES_MEASURED]]
+    for progress in progress_of(copies, now=now):
         number = str(progress.copy.pk)
         if (behind := progress.lag(now=now)) is not None:
             lag_seconds.labels(number).set(behind.total_seconds())
@@ -202,6 +204,24 @@ def _measure_pipelines(registry: CollectorRegistry, *, now: datetime) -> None:
         for kind, count in progress.rows.items():
             rows.labels(number, kind).set(count)
         failing.labels(number).set(progress.newest_run is not None and progress.newest_run.state == JobState.FAILED)
+    _measure_pipeline_runs(copies, of_copy)
+
+
+def _measure_pipeline_runs(copies: Collection[DatasetCopy], of_copy: Callable[..., Gauge]) -> None:
+    """Of those of which a run that makes rows has ended."""
+    seconds = of_copy("last_run_seconds", "How long the newest run of a pipeline took that has ended")
+    rows = of_copy("last_run_rows", "Rows that this run has changed", "kind")
+    compared = of_copy("last_run_compared_bytes", "Size of the files of inputs that this run has compared")
+    failed = of_copy("failed_runs", f"Runs of a pipeline that failed, among the newest {COUNTED_RUNS} of its copy")
+    for copy, costs in run_costs_of(copies).items():
+        number = str(copy)
+        failed.labels(number).set(costs.failed_runs)
+        for kind, count in costs.rows.items():
+            rows.labels(number, kind).set(count)
+        if costs.seconds is not None:
+            seconds.labels(number).set(costs.seconds)
+        if costs.compared_bytes is not None:
+            compared.labels(number).set(costs.compared_bytes)
 
 
 def _measure_replicas(registry: CollectorRegistry, *, now: datetime) -> None:

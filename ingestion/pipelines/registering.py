@@ -15,7 +15,6 @@ from ingestion.models import Pipeline
 from ingestion.pipelines.checking import Checked, check_pipeline
 from ingestion.pipelines.planning import basis_of, changes_of
 from lakehub.accounts.audit import audit_log
-from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.copies import create_copy
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import ColumnType
@@ -56,7 +55,7 @@ def register_pipeline(
     texts: Mapping[str, str],
     *,
     actor: str,
-    may: Callable[[Team], None] = lambda team: None,
+    may: Callable[[Checked], None] = lambda checked: None,
     basis: str = "",
     now: datetime,
 ) -> Registered:
@@ -64,9 +63,7 @@ def register_pipeline(
 
     Raises BadPipeline, and Conflict where what the plan was made against has changed since; nothing is written then."""
     checked = check_pipeline(texts)
-    may(checked.team)
-    if checked.target is not None:
-        may(checked.target.team)
+    may(checked)
     try:
         with transaction.atomic():
             known = _known(checked)

@@ -40,6 +40,11 @@ def can(user: User | AnonymousUser, action: str, team: Team) -> bool:
     return Membership.objects.filter(user=user, team=team, role__in=ROLES_BY_ACTION[action]).exists()
 
 
+def role_names(action: str) -> str:
+    """`owner or admin`: the roles that may do `action`."""
+    return " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
+
+
 def require(user: User | AnonymousUser, action: str, team: Team) -> None:
     """Raises PermissionDenied that says which role would do."""
     if not can(user, action, team):
@@ -48,10 +53,9 @@ def require(user: User | AnonymousUser, action: str, team: Team) -> None:
 
 def refusal(user: User | AnonymousUser, action: str, team: Team) -> PermissionDenied:
     """What `require` raises, for whoever looked at `teams_permitting`."""
-    roles = " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
     limit = getattr(user, "token_team", None)
     within = f" This token acts for team {limit.name} only." if limit not in (None, team) else ""
-    return PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.{within}")
+    return PermissionDenied(f"To {action} here you need to be {role_names(action)} of team {team.name}.{within}")
 
 
 def teams_where(user: User | AnonymousUser, action: str) -> Q:
@@ -79,8 +83,7 @@ def can_in_some_team(user: User | AnonymousUser, action: str) -> bool:
 def require_in_some_team(user: User | AnonymousUser, action: str) -> None:
     """Raises PermissionDenied that says which role would do."""
     if not can_in_some_team(user, action):
-        roles = " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
-        raise PermissionDenied(f"To {action} here you need to be {roles} of a team.")
+        raise PermissionDenied(f"To {action} here you need to be {role_names(action)} of a team.")
 
 
 def is_operator(user: User | AnonymousUser) -> bool:

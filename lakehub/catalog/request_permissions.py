@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from rest_framework.request import Request
 
 from lakehub.accounts.models import Team, User
-from lakehub.accounts.permissions import field_of_body, require, require_in_named_team
+from lakehub.accounts.permissions import field_of_body, require, require_in_named_team, teams_permitting
 from lakehub.catalog.models import MAX_COPIES, Connection, Dataset
 
 
@@ -26,6 +26,12 @@ def require_connections(user: User | AnonymousUser, names: Iterable[str]) -> Non
     """Of somebody who may read tables through all of these. Raises PermissionDenied."""
     for source in Connection.objects.select_related("team").filter(name__in=list(names)):
         require(user, "onboard", source.team)
+
+
+def without_rows(user: User | AnonymousUser, datasets: Iterable[Dataset]) -> list[Dataset]:
+    """Those of which `user` may not see rows, and so may not make anything that hands them on. One query."""
+    teams = teams_permitting(user, "see rows")
+    return [dataset for dataset in datasets if dataset.team_id not in teams]
 
 
 def require_change(request: Request, dataset: Dataset) -> None:

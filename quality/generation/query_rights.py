@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from django.db.models.functions import Lower
 
-from lakehub.accounts.models import Role, User
-from lakehub.accounts.permissions import ROLES_BY_ACTION, can
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import role_names
 from lakehub.catalog.models import Dataset, LineageEdge
+from lakehub.catalog.request_permissions import without_rows
 from lakehub.kernel.errors import Refused
 from quality.domain.language import THIS, Expression, asks_of, function_calls
 from quality.domain.language.scope import UPSTREAM
@@ -26,18 +27,14 @@ def check_queries(expression: Expression, dataset: Dataset, *, author: User | No
 
 def check_may_read(names: Iterable[str], dataset: Dataset, *, author: User | None, field: str) -> None:
     """The datasets that a query of `dataset` names. Raises Refused, for the field."""
-    if author is None:
-        return
     wanted = {name.lower() for name in names} - {dataset.name.lower()}
-    others = (
-        Dataset.objects.annotate(small=Lower("name")).filter(small__in=wanted) if wanted else Dataset.objects.none()
-    )
-    for other in others.select_related("team").order_by("name"):
-        if not can(author, "see rows", other.team):
-            roles = " or ".join(Role(role).label.lower() for role in ROLES_BY_ACTION["see rows"])
-            raise Refused.for_fields(
-                {
-                    field: f"The query reads rows of {other.name}: to write it you need to be {roles} of team {other.team.name}. "
-                    f"Counts such as rows({other.name}) are for everybody."
-                }
-            )
+    if author is None or not wanted:
+        return
+    others = Dataset.objects.annotate(small=Lower("name")).filter(small__in=wanted)
+    if hidden := without_rows(author, others.select_related("team").order_by("name")):
+        raise Refused.for_fields(
+            {
+                field: f"The query reads rows of {hidden[0].name}: to write it you need to be {role_names('see rows')} of team {hidden[0].team.name}. "
+                f"Counts such as rows({hidden[0].name}) are for everybody."
+            }
+        )

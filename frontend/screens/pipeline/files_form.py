@@ -20,9 +20,9 @@ from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
 from ingestion.models import Pipeline
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.planning import Plan, plan_of
+from ingestion.pipelines.rights import require_registration
 from ingestion.runs.modelled_tables.serializers import PipelineFilesSerializer
 from lakehub.accounts.models import User
-from lakehub.accounts.permissions import require
 
 ROWS = {"table.sql": 10, "pipeline.yaml": 16, "transform.sql": 14}
 HINTS = {
@@ -136,8 +136,7 @@ def with_plan(form: FilesForm, user: User, dataset: str = "") -> tuple[FilesForm
         return form, None
     try:
         checked = check_pipeline(form.given)
-        for team in (checked.team, *((checked.target.team,) if checked.target else ())):
-            require(user, "onboard", team)
+        require_registration(user, checked)
         plan = plan_of(checked)
     except BadPipeline as bad:
         return replace(form, problems=bad.problems), None
@@ -154,7 +153,7 @@ def with_name_checked(form: FilesForm, dataset: str) -> FilesForm:
 
 
 def with_refusal(form: FilesForm, denied: PermissionDenied) -> FilesForm:
-    """The team that the files name is one in which the person may not onboard."""
+    """The person may not onboard in the team that the files name, or not see rows of an input."""
     return replace(form, problems=(Problem(PIPELINE_FILE, 0, str(denied)),))
 
 

@@ -29,6 +29,7 @@ from frontend.ui.form_actions import actor_of
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.models import Pipeline
 from ingestion.pipelines.planning import Plan
+from ingestion.pipelines.rights import require_registration
 from ingestion.pipelines.transformers import transformers_folder
 from ingestion.runs.modelled_tables.registration import Registration, register
 from lakehub import wiring
@@ -95,7 +96,7 @@ def _apply(
     if form.problems:
         return _page(request, form, dataset, status=422)
     user = actor_of(request)
-    may, now = partial(require, user, "onboard"), wiring.clock.now()
+    may, now = partial(require_registration, user), wiring.clock.now()
     try:
         done = register(form.given, actor=user.get_username(), may=may, basis=form.basis, now=now)
     except BadPipeline as bad:

@@ -22,6 +22,7 @@ from ingestion.models import Pipeline, RefusedBatch
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.column_lineage import shown_lineage
 from ingestion.pipelines.planning import plan_of
+from ingestion.pipelines.rights import require_registration
 from ingestion.runs.modelled_tables.decisions import drop, publish
 from ingestion.runs.modelled_tables.progress import progress_of
 from ingestion.runs.modelled_tables.registration import register
@@ -60,12 +61,12 @@ class ModelledTables(APIView):
         with _refused_by_file():
             if request.query_params.get("check") == "1":
                 checked = check_pipeline(texts)
-                require(user, "onboard", checked.team)
+                require_registration(user, checked)
                 return Response(PlanSerializer(plan_of(checked)).data)
             done = register(
                 texts,
                 actor=user.get_username(),
-                may=partial(require, user, "onboard"),
+                may=partial(require_registration, user),
                 basis=body.validated_data["basis"],
                 now=wiring.clock.now(),
             )

@@ -19,7 +19,7 @@ from ingestion.runs.modelled_tables.input_commits import SERVICES, inputs_of_fil
 from lakehub.catalog.models import DatasetCopy
 
 MAX_PENDING = 1000
-"""So many commits are counted for an input; one more stands for all beyond."""
+"""So many commits that wait, and so many that were read, are counted for an input; one more stands for all beyond."""
 RECENT = timedelta(days=1)
 ROW_KINDS = ("inserted", "updated", "deleted")
 MAKING_KINDS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL, JobKind.BACKFILL)
@@ -31,7 +31,7 @@ class InputProgress:
     """Of one input in one data center, by the name that the SELECT calls it. `copy` None: the input has none there any more.
 
     `pending`: commits that were begun after the newest one that was read; None: nothing was read yet. `waits_since`: when the first of them was completed.
-    `processed`: of the last day, those that were read. `read_upto`: when the newest of all that were read was completed.
+    `processed`: of the last day, those that were read; at most MAX_PENDING + 1. `read_upto`: when the newest of all that were read was completed.
     """
 
     input: PipelineInput
@@ -44,6 +44,10 @@ class InputProgress:
     @property
     def has_more(self) -> bool:
         return self.pending is not None and self.pending > MAX_PENDING
+
+    @property
+    def has_more_processed(self) -> bool:
+        return self.processed > MAX_PENDING
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class CopyProgress:
     @property
     def pending(self) -> int:
         return sum(each.pending or 0 for each in self.inputs if each.input.is_followed)
+
+    @property
+    def has_more(self) -> bool:
+        """More wait than are counted."""
+        return any(each.has_more for each in self.inputs if each.input.is_followed)
 
     def lag(self, *, now: datetime) -> timedelta | None:
         """None: it has no table yet, or nobody knows what it has read."""
@@ -114,13 +123,12 @@ def _reads_of(readers: QuerySet[ReaderPosition], now: datetime) -> dict[tuple[in
     """By copy and reader, fields of InputProgress. Instants are compared with instants: the lake's clock need not be ours."""
     commits = Commit.objects.exclude(operation__in=SERVICES)
     waiting = commits.filter(copy=OuterRef("copy"), instant__gt=OuterRef("position")).order_by("instant")
-    counted = commits.filter(
-        pk__in=commits.filter(copy=OuterRef(OuterRef("copy")), instant__gt=OuterRef(OuterRef("position")))
-        .order_by("instant")
-        .values("pk")[: MAX_PENDING + 1]
-    )
+    beside = commits.filter(copy=OuterRef(OuterRef("copy")))
+    position = OuterRef(OuterRef("position"))
+    counted = _first(beside.filter(instant__gt=position).order_by("instant"))
     read = commits.filter(copy=OuterRef("copy"), instant__lte=OuterRef("position"))
-    recent = read.filter(completed_at__gt=now - RECENT)
+    # Of the newest that were read, and not of a day: an input with a commit every few seconds has tens of thousands.
+    recent = _first(beside.filter(instant__lte=position).order_by("-instant")).filter(completed_at__gt=now - RECENT)
     facts = {
         "pending": Coalesce(_count(counted), 0),
         "processed": Coalesce(_count(recent), 0),
@@ -129,6 +137,11 @@ def _reads_of(readers: QuerySet[ReaderPosition], now: datetime) -> dict[tuple[in
     }
     rows = readers.annotate(**facts).values_list("copy", "name", *facts)
     return {(copy, name): dict(zip(facts, values, strict=True)) for copy, name, *values in rows}
+
+
+def _first(commits: QuerySet[Commit]) -> QuerySet[Commit]:
+    """So many as are counted."""
+    return Commit.objects.filter(pk__in=commits.values("pk")[: MAX_PENDING + 1])
 
 
 def _count(commits: QuerySet[Commit]) -> Subquery:

@@ -9,10 +9,10 @@ from datetime import datetime
 from django.db import transaction
 
 from ingestion.models import JobKind
+from ingestion.pipelines.checking import Checked
 from ingestion.pipelines.registering import register_pipeline
 from ingestion.runs import job_runs
 from ingestion.runs.copy_lag import has_table
-from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset
 
 
@@ -29,7 +29,7 @@ def register(
     texts: Mapping[str, str],
     *,
     actor: str,
-    may: Callable[[Team], None] = lambda team: None,
+    may: Callable[[Checked], None] = lambda checked: None,
     basis: str = "",
     now: datetime,
 ) -> Registration:

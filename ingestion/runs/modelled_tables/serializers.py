@@ -189,7 +189,9 @@ class InputProgressSerializer(serializers.Serializer[InputProgress]):
         help_text=f"Commits that were begun after the newest that was read, {MAX_PENDING + 1} for more than {MAX_PENDING}; null: none was read yet.",
     )
     waits_since = serializers.DateTimeField(allow_null=True, help_text="When the first of them was completed.")
-    processed = serializers.IntegerField(help_text="Commits of the last 24 hours that were read.")
+    processed = serializers.IntegerField(
+        help_text=f"Commits of the last 24 hours that were read, {MAX_PENDING + 1} for more than {MAX_PENDING}."
+    )
     read_upto = serializers.DateTimeField(allow_null=True, help_text="When the newest that was read was completed.")
 
     def get_is_there(self, progress: InputProgress) -> bool:
@@ -212,7 +214,9 @@ class CopyProgressSerializer(serializers.Serializer[CopyProgress]):
     lag_s = serializers.SerializerMethodField(
         help_text="For how long the first commit waits of an input whose changes are followed; null: it is not known."
     )
-    pending = serializers.IntegerField(help_text="Of all inputs whose changes are followed.")
+    pending = serializers.IntegerField(
+        help_text=f"Of all inputs whose changes are followed, {MAX_PENDING + 1} for more than {MAX_PENDING} of one."
+    )
     rows = serializers.DictField(
         child=serializers.IntegerField(), help_text=f"Of the last 24 hours: {', '.join(ROW_KINDS)}."
     )

@@ -22,6 +22,11 @@ from ingestion.spark.tables.spark_columns import comparable, type_of_spark
 _MAX_VALUES = 1_000
 """Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
 _RANK, _ALIKE = "_lakehub_rank", "_lakehub_alike"
+_TO_THE_MICROSECOND = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Of texts in JSON. By themselves they have milliseconds: rows that differ by less would be alike."""
 
 
 def target_schema(job: Job) -> Schema:
@@ -128,10 +133,12 @@ def _transformed(job: Job, given: StagedBatch, uri: str, *, tries_halves: bool) 
 
 
 def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
+    """Of rows with one key the one with the greatest `precombine`, to which any row without one loses; of several such rows always the same one."""
     types = {column.name: type_of_spark(column.dataType) for column in rows.schema}
     same_key = Window.partitionBy(*job.table.record_key)
     # Of equals always the same one, whenever it is computed. Most keys come once: their rows are not written out as texts for it.
-    text = F.to_json(F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items())))
+    values = F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items()))
+    text = F.to_json(values, _TO_THE_MICROSECOND)
     order = [F.when(F.col(_ALIKE) > 1, text).desc()]
     if job.pipeline_spec.precombine:
         order = [F.col(job.pipeline_spec.precombine).desc_nulls_last(), *order]

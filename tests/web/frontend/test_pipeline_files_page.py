@@ -272,6 +272,23 @@ def test_a_team_in_which_the_person_may_not_onboard_is_refused_with_the_text_kep
     assert typed(answer)["pipeline.yaml"] == given_away
 
 
+def test_rows_of_an_input_of_another_team_are_refused_with_the_text_kept(table: DatasetCopy, client: Client) -> None:
+    """Where the plan is made, and again where it is applied."""
+    Dataset.objects.filter(name="carriers").update(team=given.team("others"))
+    olga = given.member(given.user("olga"), table.dataset.team, Role.OWNER).user
+    client.force_login(olga)
+    refused = check(client, **{"transform.sql": CHANGED})
+    assert refused.status_code == 403
+    assert "The pipeline reads rows of carriers of team others: for that you need to be viewer" in text_of(refused)
+    assert typed(refused)["transform.sql"] == CHANGED
+    role = given.member(olga, given.team("others"), Role.VIEWER)
+    checked = check(client, **{"transform.sql": CHANGED})
+    assert checked.status_code == 200
+    role.delete()
+    assert apply(client, checked).status_code == 403
+    assert Pipeline.objects.get(dataset=table.dataset).files == TEXTS
+
+
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.ON_CALL, None])
 def test_who_may_not_onboard_is_refused(table: DatasetCopy, client: Client, role: Role | None) -> None:
     person = given.user("anna")

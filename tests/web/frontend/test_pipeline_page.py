@@ -13,8 +13,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ingestion.lake import readers
-from ingestion.models import Backfill, JobKind, JobRun, JobState, Pipeline, RefusedBatch
+from ingestion.models import Backfill, Commit, JobKind, JobRun, JobState, Pipeline, RefusedBatch
 from ingestion.pipelines.registering import LINEAGE_SOURCE, register_pipeline
+from ingestion.runs.modelled_tables.progress import MAX_PENDING
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed, FeedKind, LineageEdge
 from lakehub.http.security_headers import POLICY
@@ -84,6 +85,24 @@ def test_what_waits_is_told_at_each_input_and_copy(table: DatasetCopy, page: Cli
     assert "2 commits wait in dc1, behind 25 min" in text
     assert re.search(r"dc1 Succeeded 25 min 2 departures 25 min 2 1 13:02", text)
     assert re.search(r"airlines carriers – 0 0 –", text)
+
+
+def test_what_is_not_counted_to_its_end_says_so(table: DatasetCopy, page: Client) -> None:
+    ran(table, JobKind.BOOTSTRAP)
+    departures = DatasetCopy.objects.get(dataset__name="departures")
+    for before in (NOW - 2 * HOUR, NOW - 30 * MINUTE):
+        Commit.objects.bulk_create(
+            Commit(
+                copy=departures, instant=f"{before:%Y%m%d%H%M%S}{number:03}", completed_at=before, operation="upsert"
+            )
+            for number in range(MAX_PENDING)
+        )
+    for name in ("departures", "carriers"):
+        has_read(name, NOW - HOUR)
+    assert re.search(r"dc1 Succeeded 30 min 1,000 departures 30 min 1,000 1,000 ", shown(page))
+    for minutes in (20, 70):
+        given.commit(departures, NOW - minutes * MINUTE)
+    assert re.search(r"dc1 Succeeded 30 min over 1,000 departures 30 min over 1,000 over 1,000 ", shown(page))
 
 
 def test_its_runs_tell_rows_commits_and_cost(table: DatasetCopy, page: Client) -> None:

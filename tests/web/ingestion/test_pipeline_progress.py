@@ -115,9 +115,21 @@ def test_counting_is_bounded_and_goes_by_an_index(monkeypatch: pytest.MonkeyPatc
     assert (of_input(copy, "flights").pending, of_input(copy, "flights").has_more) == (4, True)
     assert progress_now(copy).waits_since == NOW - 8 * MINUTE
     (plan,) = (plan for plan in plans_of(lambda: progress_now(copy)) if re.search(READERS_INDEX, plan))
-    assert len(re.findall(COMMITS_INDEX, plan)) == 3
-    assert "commit_newest_of_copy" in plan
+    assert len(re.findall(COMMITS_INDEX, plan)) == 4
+    assert "commit_newest_of_copy" not in plan, "that would read all commits of a day"
     assert not re.search("(SCAN|Seq Scan on) ingestion_commit", plan)
+
+
+def test_what_was_read_is_counted_up_to_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a day: two were completed before that."""
+    copy = modelled()
+    monkeypatch.setattr(progress, "MAX_PENDING", 3)
+    for minutes in (*range(1, 9), 30 * 60, 40 * 60):
+        committed("flights", NOW - minutes * MINUTE)
+    for upto, processed, has_more in ((30 * 60 - 1, 0, False), (7, 3, False), (6, 4, True), (0, 4, True)):
+        has_read("flights", NOW - upto * MINUTE)
+        flights = of_input(copy, "flights")
+        assert (flights.processed, flights.has_more_processed) == (processed, has_more), upto
 
 
 def test_queries_do_not_grow_with_copies_and_inputs() -> None:
