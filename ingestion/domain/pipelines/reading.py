@@ -111,7 +111,8 @@ def _shape_problems(
     file: PipelineFile, target: Schema, transform: str, columns: Columns | None, *, is_strict: bool
 ) -> Iterator[Problem]:
     try:
-        shape = QueryShape.of(transform, columns)
+        ignored = [each.name for each in file.inputs if not each.is_followed]
+        shape = QueryShape.of(transform, columns, ignored)
         missing = shape.missing_columns() if is_strict else []
         for each in missing:
             whose = f"`{each.owner}` has no" if each.owner else "No input has a"

@@ -378,7 +378,8 @@ def test_commits_of_an_input_whose_changes_are_ignored_start_no_run(inputs: dict
     ignored = PIPELINE.replace("30m", "commit").replace(
         "airlines: airlines", "airlines: {dataset: airlines, changes: ignored}"
     )
-    copy = given.with_table(given.copy_of(register(**{"pipeline.yaml": ignored})))
+    by_carrier = TRANSFORM.replace("a.name", "f.carrier")
+    copy = given.with_table(given.copy_of(register(**{"pipeline.yaml": ignored, "transform.sql": by_carrier})))
     given.run(copy, JobKind.BOOTSTRAP, started_at=NOW - 5 * MINUTE, ended_at=NOW - 4 * MINUTE)
     given.commit(given.copy_of(inputs["airlines"]), NOW - MINUTE)
     assert not feed_schedule.request_due_runs(now=NOW)
