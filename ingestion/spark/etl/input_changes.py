@@ -70,16 +70,19 @@ class ChangedFiles:
 
 
 def changed_files(uri: str, after: str, *, is_followed: bool = True) -> ChangedFiles:
-    """Since the completion `after`. Raises HistoryGone, also where `is_followed` and changes lie in logs beside the files: these nobody compares."""
+    """Since the completion `after`; without files where not `is_followed`: nobody compares them. Raises HistoryGone, also where changes lie in logs beside the files, and,
+    followed or not, where the table has no commit."""
     timeline = Timeline(uri)
     completed = timeline.completed()
     since = [file for file in completed if file.completed > after]
+    if not is_followed and completed:  # also of a table that was built anew or set back, and has lost `after`
+        return ChangedFiles(after, completed[-1].completed, len(since))
     if after not in {file.completed for file in completed}:
         raise HistoryGone(_why_unknown(uri, after, completed))
     if not since:
         return ChangedFiles(after, after)
     if keeps_logs(timeline):
-        if is_followed and any(_record(timeline, file).get("operationType") not in TABLE_SERVICES for file in since):
+        if any(_record(timeline, file).get("operationType") not in TABLE_SERVICES for file in since):
             raise HistoryGone(
                 f"the table at {uri} keeps its changes in logs ({MERGE_ON_READ}), so it is read as a whole when it has any"
             )

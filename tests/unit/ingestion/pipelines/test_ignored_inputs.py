@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from ingestion.domain.pipelines.affected.affected_keys import affected_keys, check_followed
 from ingestion.domain.pipelines.affected.not_followed import NotFollowed
 from ingestion.domain.pipelines.affected.query_shape import QueryShape
+from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, changed_files
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM, problems
 
 COLUMNS = {
@@ -91,3 +93,35 @@ def test_a_pipeline_whose_key_comes_from_an_ignored_input_is_not_registered() ->
     assert problem.startswith("transform.sql: What a change reaches cannot be said. The key `airline` comes from `a.name`, of the input `airlines`, whose changes are ignored")  # fmt: skip
     assert problems(pipeline=IGNORED, transform=TRANSFORM.replace("a.name", "f.carrier")) == []
     assert problems(TABLE, PIPELINE) == []
+
+
+def table_in(folder: Path, *completed: str) -> str:
+    """A timeline of commits that nobody can read."""
+    timeline = folder / ".hoodie" / "timeline"
+    timeline.mkdir(parents=True)
+    for completion in completed:
+        (timeline / f"{completion}_{completion}.commit").touch()
+    return folder.as_uri()
+
+
+@pytest.mark.parametrize(
+    ("after", "commits"),
+    [
+        pytest.param("30", 0, id="nothing is new"),
+        pytest.param("20", 1, id="written since"),
+        pytest.param("05", 3, id="archived, or not read before"),
+        pytest.param("25", 1, id="the commit was taken back"),
+        pytest.param("99", 0, id="the table was built anew with an earlier clock"),
+    ],
+)
+def test_whatever_became_of_its_history_no_file_is_compared(tmp_path: Path, after: str, commits: int) -> None:
+    uri = table_in(tmp_path, "10", "20", "30")
+    changes = changed_files(uri, after, is_followed=False)
+    assert (changes, changes.is_empty) == (ChangedFiles(after, "30", commits), True)
+
+
+def test_history_that_is_gone_is_still_said_of_a_followed_input_and_of_a_table_without_commits(tmp_path: Path) -> None:
+    with pytest.raises(HistoryGone, match="are archived"):
+        changed_files(table_in(tmp_path / "followed", "10", "20"), "05")
+    with pytest.raises(HistoryGone, match="has no commit"):
+        changed_files(table_in(tmp_path / "empty"), "05", is_followed=False)
