@@ -69,9 +69,7 @@ def count_differing(
         reached = reached_keys(database, shape, keys, before, after, ignored)
         for _ in range(2):
             then = random_tables(chance)
-            differing = differing_keys(
-                database, sql, keys, _with(before, then, ignored), _with(after, then, ignored)
-            )
+            differing = differing_keys(database, sql, keys, _with(before, then, ignored), _with(after, then, ignored))
             assert differing <= reached, f"seed {SEED}: {sql} without {ignored}: {before} -> {after}, with {then}"
             count += len(differing)
     return count
@@ -88,8 +86,7 @@ def test_changes_of_the_others_are_followed_whatever_an_ignored_input_held(
 ) -> None:
     keys, sql, ignored = WITH_IGNORED[name]
     chance = random.Random(f"{SEED} {name}")
-    differed = sum(count_differing(database, sql, keys, ignored, chance, 20) for _ in range(3))
-    assert differed > 0
+    assert count_differing(database, sql, keys, ignored, chance, 25) > 0
 
 
 def test_so_it_is_for_each_query_and_each_table_that_it_can_do_without(database: duckdb.DuckDBPyConnection) -> None:
