@@ -48,7 +48,7 @@ def shape_of(sql: str, key: str = "id") -> QueryShape:
     ],
 )  # fmt: skip
 def test_a_change_of_another_input_is_not_joined_with_it(sql: str) -> None:
-    """What a row was made from may be there no more: `lakehub_any_p` has what is there now."""
+    """What a row was made from may be there no more: the view of all its rows has what is there now."""
     query = affected_keys(shape_of(sql), ["id"], "f")
     assert re.findall(r"lakehub_\w+_[fcp]\b", query) == ["lakehub_changed_f"]
     assert "WHERE" not in query
