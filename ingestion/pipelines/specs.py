@@ -30,7 +30,7 @@ def pipeline_spec_of(
     copies = _require_all(copy, input_copies(copy, registered))
     columns = {name: column_names(each.dataset) for name, each in copies.items()}
     pipeline = read_pipeline(registered.files, columns)
-    shape = QueryShape.of(pipeline.transform, columns)
+    shape = QueryShape.of(pipeline.transform, columns, pipeline.ignored)
     inputs = [
         PipelineInputSpec(
             each.name,

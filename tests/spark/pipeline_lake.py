@@ -109,7 +109,8 @@ class PipelineLake:
 
     def pipeline_spec(self, name: str) -> PipelineSpec:
         made = self.pipelines[name]
-        shape = QueryShape.of(made.transform, {each.name: self._columns(each.dataset) for each in made.inputs})
+        columns = {each.name: self._columns(each.dataset) for each in made.inputs}
+        shape = QueryShape.of(made.transform, columns, made.ignored)
         inputs = [
             PipelineInputSpec(
                 each.name,

@@ -113,7 +113,8 @@ def _shape_problems(
 ) -> Iterator[Problem]:
     """`strict_texts`: of the files, where columns that no input has are wrong."""
     try:
-        shape = QueryShape.of(transform, columns)
+        ignored = [each.name for each in file.inputs if not each.is_followed]
+        shape = QueryShape.of(transform, columns, ignored)
         missing = [] if strict_texts is None else shape.missing_columns()
         for each in missing:
             whose = f"`{each.owner}` has no" if each.owner else "No input has a"

@@ -74,18 +74,20 @@ class ChangedFiles:
 def changed_files(
     uri: str, after: str, upto: str, *, also_read_at: Collection[str] = (), is_followed: bool = True
 ) -> ChangedFiles:
-    """From the completion `after` to `upto`. `also_read_at`: others, at which the input was read without being followed further. Raises HistoryGone, also where `is_followed` and
-    changes lie in logs beside the files: these nobody compares."""
+    """From the completion `after` to `upto`; without files where not `is_followed`: nobody compares them. `also_read_at`: others, at which the input was read without being followed
+    further. Raises HistoryGone, also where changes lie in logs beside the files, and, followed or not, where the table has no commit."""
     timeline = Timeline(uri)
     completed = [file for file in timeline.completed() if file.completed <= upto]
     since = [file for file in completed if file.completed > after]
+    if not is_followed and completed:  # also of a table that was built anew or set back, and has lost `after`
+        return ChangedFiles(after, completed[-1].completed, len(since))
     read_at = {completion for completion in also_read_at if completion > after}
     if unknown := {after, *read_at} - {file.completed for file in completed}:
         raise HistoryGone(_why_unknown(uri, min(unknown), completed))
     if not since:
         return ChangedFiles(after, after)
     if keeps_logs(timeline):
-        if is_followed and any(_record(timeline, file).get("operationType") not in TABLE_SERVICES for file in since):
+        if any(_record(timeline, file).get("operationType") not in TABLE_SERVICES for file in since):
             raise HistoryGone(
                 f"the table at {uri} keeps its changes in logs ({MERGE_ON_READ}), so it is read as a whole when it has any"
             )

@@ -232,12 +232,12 @@ def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
 
 
 def _position_after_backfill(job: Job, start: rereading.ReadingStart, views: InputViews) -> Position | None:
-    """Inputs are followed from where they were, and what they held when they were read here counts as rows of before: a row of theirs may be another one, or
+    """Followed inputs go on from where they were, and what they held when they were read here counts as rows of before: a row of theirs may be another one, or
     gone, by the next run, and what was made of it has to be found then. None: it is what was followed. Raises JobError where they were read at too many."""
     before: Position = start.checkpoint.position
     read = {name: set(completions) for name, completions in before.get(READ_AT, {}).items()}
-    for name, completion in views.completions.items():
-        if completion != before.get(INPUTS, {}).get(name):
+    for name in (each.name for each in views.pipeline.inputs if each.affected_keys):
+        if (completion := views.completions[name]) != before.get(INPUTS, {}).get(name):
             read.setdefault(name, set()).add(completion)
     if not read:
         return None

@@ -36,9 +36,9 @@ def table() -> DatasetCopy:
     return given.copy_of(register())
 
 
-def register(old: str = "", new: str = "") -> Dataset:
+def register(old: str = "", new: str = "", transform: str = TRANSFORM) -> Dataset:
     pipeline = PIPELINE.replace("source: flights", "source: departures").replace("airlines: airlines", "airlines: carriers")  # fmt: skip
-    texts = {"table.sql": TABLE, "pipeline.yaml": pipeline.replace(old, new), "transform.sql": TRANSFORM}
+    texts = {"table.sql": TABLE, "pipeline.yaml": pipeline.replace(old, new), "transform.sql": transform}
     return register_pipeline(texts, actor="ana", now=NOW - HOUR).dataset
 
 
@@ -135,7 +135,8 @@ def test_chained_pipelines_are_shown_with_what_is_between(table: DatasetCopy, pa
 
 
 def test_what_it_does_not_see_is_said(table: DatasetCopy, page: Client) -> None:
-    register("airlines: carriers", "airlines: {dataset: carriers, changes: ignored}")
+    by_carrier = TRANSFORM.replace("a.name", "f.carrier")
+    register("airlines: carriers", "airlines: {dataset: carriers, changes: ignored}", by_carrier)
     text = shown(page)
     assert "Changes of carriers are not followed: rows made from them stay as they were" in text
     assert "carriers No test changes are not followed" in text

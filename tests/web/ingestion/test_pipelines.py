@@ -395,7 +395,8 @@ def test_commits_of_an_input_whose_changes_are_ignored_start_no_run(inputs: dict
     ignored = PIPELINE.replace("30m", "commit").replace(
         "airlines: airlines", "airlines: {dataset: airlines, changes: ignored}"
     )
-    copy = given.with_table(given.copy_of(register(**{"pipeline.yaml": ignored})))
+    by_carrier = TRANSFORM.replace("a.name", "f.carrier")
+    copy = given.with_table(given.copy_of(register(**{"pipeline.yaml": ignored, "transform.sql": by_carrier})))
     given.run(copy, JobKind.BOOTSTRAP, started_at=NOW - 5 * MINUTE, ended_at=NOW - 4 * MINUTE)
     given.commit(given.copy_of(inputs["airlines"]), NOW - MINUTE)
     assert not feed_schedule.request_due_runs(now=NOW)
@@ -404,6 +405,18 @@ def test_commits_of_an_input_whose_changes_are_ignored_start_no_run(inputs: dict
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW)] == ["incremental"], (
         "whoever has told of the edge"
     )
+
+
+def test_the_changes_of_the_others_are_not_joined_with_an_input_whose_changes_are_ignored(
+    inputs: dict[str, Dataset],
+) -> None:
+    ignored = PIPELINE.replace("airlines: airlines", "airlines: {dataset: airlines, changes: ignored}")
+    assert "comes from `a.name`, of the input `airlines`, whose changes are ignored" in problems(**{"pipeline.yaml": ignored})[0]  # fmt: skip
+    by_carrier = TRANSFORM.replace("a.name", "f.carrier")
+    copy = given.copy_of(register(**{"pipeline.yaml": ignored, "transform.sql": by_carrier}))
+    flights, airlines = pipeline_spec_of(copy).inputs
+    assert ("lakehub_changed_flights" in flights.affected_keys, "airlines" in flights.affected_keys) == (True, False)
+    assert airlines.affected_keys == ""
 
 
 def test_other_facts_can_be_changed_where_a_source_has_lost_a_column(inputs: dict[str, Dataset]) -> None:

@@ -91,6 +91,11 @@ def _why_untraced(query: Selection, key: str, value: exp.Expr) -> str:
         place = query.by_alias.get(column.table)
         if place is None:
             return f"The key `{key}` has `{shown(column)}`, which may be a column of several tables: write its table before it."
+        if ignored := sorted(place.source.ignored_behind([column.name])):
+            return (
+                f"The key `{key}` comes from `{shown(column)}`, of the input `{ignored[0]}`, whose changes are ignored, so rows would stay under the keys that were made of earlier values: "
+                f"take the key from an input whose changes are followed, or remove `changes: ignored` from `{ignored[0]}`."
+            )
         if not place.source.traces(column.name):
             return (
                 f"The key `{key}` comes from `{shown(column)}`, which is computed from a group or a window: "

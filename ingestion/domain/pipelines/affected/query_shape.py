@@ -41,8 +41,8 @@ class QueryShape:
     query: Query
 
     @classmethod
-    def of(cls, sql: str, columns: Columns | None = None) -> QueryShape:
-        """`sql` was checked before. `columns`: for names without an alias before them, and for `*`. Raises NotFollowed."""
+    def of(cls, sql: str, columns: Columns | None = None, ignored: Collection[str] = ()) -> QueryShape:
+        """`sql` was checked before. `columns`: for names without an alias before them, and for `*`. `ignored`: names of inputs whose changes are not followed. Raises NotFollowed."""
         (statement,) = parse_statements(sql, "spark")
         for kind, named in _REFUSED:
             if statement.find(kind) is not None:
@@ -51,7 +51,7 @@ class QueryShape:
             if alias.name.lower().startswith(OWN) or alias.alias.lower().startswith(OWN):
                 raise NotFollowed(f"It has `{shown(alias)}`: names that begin with `{OWN}` are for what is made of it.")
         known = {name.lower(): tuple(names) for name, names in (columns or {}).items() if names}
-        return cls(_Definitions(known).query(statement))
+        return cls(_Definitions(known, frozenset(name.lower() for name in ignored)).query(statement))
 
     @property
     def inputs(self) -> set[str]:
@@ -82,6 +82,7 @@ class _Definitions:
     """What names after FROM stand for: inputs, and the queries that WITH has defined so far."""
 
     columns: Mapping[str, tuple[str, ...]]
+    ignored: frozenset[str]
     queries: dict[str, Query] = field(default_factory=dict)
 
     def query(self, tree: exp.Expr) -> Query:
@@ -133,7 +134,7 @@ class _Definitions:
             )
         _refuse_column_names(tree)
         name = tree.name.lower()
-        return self.queries.get(name) or InputTable(name, self.columns.get(name))
+        return self.queries.get(name) or InputTable(name, self.columns.get(name), name in self.ignored)
 
 
 def _refuse_column_names(tree: exp.Expr) -> None:

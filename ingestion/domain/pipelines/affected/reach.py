@@ -1,6 +1,7 @@
 """Queries for the rows that changes reach: one input is read as its changed rows, in one of the places where a query reads it, and all others as whatever rows they have or had.
 
-What comes out may be too much, never too little. So what is computed from a group or a window, and cannot be traced to the changed rows, is left out: a condition, a join that only narrows.
+What comes out may be too much, never too little. So what is computed from a group or a window, and cannot be traced to the changed rows, is left out: a condition, a join that only narrows. So is what is computed from an input
+whose changes are ignored: a row of the target may have been made from rows that it has no more.
 """
 
 from __future__ import annotations
@@ -202,12 +203,20 @@ class _Rows:
         traced = [each.aliases for each in self._conditions if each.aliases <= self._aliases]
         lost = (_linked(start, written) - _linked(start, traced)) & self._wanted
         if lost:
-            untraced = [shown(each) for _, each in self.selection.conditions if not self._is_traced(each)]
             joined = " and ".join(sorted(map(_as_written, (start, min(lost)))))
-            raise NotFollowed(
-                f"{joined} are joined by what is computed from a group or a window "
-                f"({re.sub(rf'{PARTNER}[0-9]+[.]', '', ', '.join(untraced))}): make the query that computes it a pipeline of its own, and join its table."
+            raise NotFollowed(f"{joined} are joined {self._why_unlinked(start, min(lost), traced)}")
+
+    def _why_unlinked(self, start: str, lost: str, traced: Collection[frozenset[str]]) -> str:
+        selection = self.selection
+        untraced = [each for _, each in selection.conditions if not self._is_traced(each)]
+        of_ignored = [each for each in untraced if selection.ignored_in([each])]
+        if lost in _linked(start, [*traced, *map(selection.aliases_in, of_ignored)]):
+            name = min(selection.ignored_in(of_ignored))
+            return (
+                f"only by columns of the input `{name}`, whose changes are ignored ({_as_list(of_ignored)}): "
+                f"join them by columns of inputs whose changes are followed, or remove `changes: ignored` from `{name}`."
             )
+        return f"by what is computed from a group or a window ({_as_list(untraced)}): make the query that computes it a pipeline of its own, and join its table."
 
     # How they are written
 
@@ -278,6 +287,10 @@ def _linked(start: str, links: Collection[Collection[str]]) -> set[str]:
 
 def _as_written(alias: str) -> str:
     return "the query of IN or EXISTS" if alias.startswith(PARTNER) else f"`{alias}`"
+
+
+def _as_list(conditions: Collection[exp.Expr]) -> str:
+    return re.sub(rf"{PARTNER}[0-9]+[.]", "", ", ".join(map(shown, conditions)))
 
 
 def _flag(alias: str) -> str:

@@ -1,19 +1,25 @@
 """A SELECT taken apart as far as it takes to follow changes: what it reads, by what it joins that, and what it makes of it.
 
 Tables and queries stand side by side after FROM and JOIN. A column is *traced* where its value is computed from one row of each of them, so that the rows which a change reaches are known by it.
-What is computed from a group or a window is not.
+What is computed from a group or a window, or from an input whose changes are ignored, is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
 
-from ingestion.domain.pipelines.affected.computed import conjuncts, has_aggregate, has_window, is_computed_from
-from ingestion.domain.pipelines.affected.not_followed import NotFollowed
+from ingestion.domain.pipelines.affected.computed import (
+    columns_of,
+    conjuncts,
+    has_aggregate,
+    has_window,
+    is_computed_from,
+)
+from ingestion.domain.pipelines.affected.not_followed import NotFollowed, shown
 from ingestion.domain.pipelines.view_names import OWN
 from lakehub.kernel.suggest import did_you_mean
 
@@ -25,10 +31,14 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class InputTable:
-    """`name` in small letters. `columns`: None where they are not known."""
+    """`name` in small letters. `columns`: None where they are not known.
+
+    `is_ignored`: its changes are not followed. What its rows were when a row of the target was made nobody knows, so nothing that is computed from them is traced.
+    """
 
     name: str
     columns: tuple[str, ...] | None
+    is_ignored: bool = False
 
     input_count = 1
     depth = 0
@@ -42,7 +52,11 @@ class InputTable:
         return {self.name}
 
     def traces(self, _column: str) -> bool:
-        return True
+        return not self.is_ignored
+
+    def ignored_behind(self, columns: Collection[str]) -> set[str]:
+        """The ignored inputs that its `columns` are computed from."""
+        return {self.name} if self.is_ignored and columns else set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +111,18 @@ class Selection:
 
     def checked(self) -> Selection:
         """Raises NotFollowed where its windows do not keep rows apart."""
-        if self.windows and not self.partitioning:
-            raise NotFollowed(
-                "Its windows share no column in PARTITION BY, so a row that changes reaches all others: partition them by the record key or a part of it, or make what they compute a pipeline of its own."
-            )
+        if self.windows and not self.partitioning and not self.is_ignored:
+            raise NotFollowed(self._why_not_apart())
         return self
+
+    def _why_not_apart(self) -> str:
+        if ignored := sorted(self.ignored_in(self._shared_by_windows)):
+            parts = ", ".join(map(shown, self._shared_by_windows))
+            return (
+                f"Its windows are partitioned by `{parts}`, from the input `{ignored[0]}`, whose changes are ignored, so a row that changes may reach all others: "
+                f"partition them by columns of inputs whose changes are followed as well, or remove `changes: ignored` from `{ignored[0]}`."
+            )
+        return "Its windows share no column in PARTITION BY, so a row that changes reaches all others: partition them by the record key or a part of it, or make what they compute a pipeline of its own."
 
     @cached_property
     def by_alias(self) -> dict[str, Place]:
@@ -118,6 +139,20 @@ class Selection:
     @cached_property
     def inputs(self) -> set[str]:
         return {name for place in self.places for name in place.source.inputs}
+
+    @cached_property
+    def is_ignored(self) -> bool:
+        """No change of what it reads is followed."""
+        return all(place.source.is_ignored for place in self.places)
+
+    def ignored_behind(self, columns: Collection[str]) -> set[str]:
+        """Raises NotFollowed where it makes no such column."""
+        return self.ignored_in([self.value_of(column) for column in columns])
+
+    def ignored_in(self, expressions: Collection[exp.Expr]) -> set[str]:
+        """The ignored inputs that `expressions` over its places are computed from."""
+        used = {place: columns_of(place.alias, expressions) for place in self.places}
+        return {name for place, columns in used.items() for name in place.source.ignored_behind(columns)}
 
     def occurrences(self, name: str) -> Iterator[Path]:
         for number, place in enumerate(self.places):
@@ -167,18 +202,23 @@ class Selection:
     @cached_property
     def _is_traced_by_any(self) -> bool:
         """Of a column that may be of several places, which is left to the engine. Where nothing is known of the inputs, it is assumed to be right."""
-        is_certain = all(isinstance(place.source, InputTable) for place in self.places)
+        is_certain = all(isinstance(place.source, InputTable) and not place.source.is_ignored for place in self.places)
         is_unknown = all(place.source.columns is None for place in self.places)
         return is_certain and (is_unknown or not any(place.is_optional for place in self.places))
 
     @cached_property
     def partitioning(self) -> tuple[exp.Expr, ...]:
         """What all of its windows partition by, as far as that is traced: rows that differ in it have nothing to do with each other."""
-        first, *others = self.windows
-        shared = [each for each in first if all(each in other for other in others)]
         return tuple(
-            each for each in shared if not has_aggregate(each) and not has_window(each) and self.is_traced(each)
+            each
+            for each in self._shared_by_windows
+            if not has_aggregate(each) and not has_window(each) and self.is_traced(each)
         )
+
+    @property
+    def _shared_by_windows(self) -> list[exp.Expr]:
+        first, *others = self.windows
+        return [each for each in first if all(each in other for other in others)]
 
     def is_of_partition(self, column: str) -> bool:
         """All rows of a partition of its windows have the same value in it."""
@@ -214,6 +254,14 @@ class Combination:
     @cached_property
     def inputs(self) -> set[str]:
         return {name for branch in self.branches for name in branch.inputs}
+
+    @cached_property
+    def is_ignored(self) -> bool:
+        return all(branch.is_ignored for branch in self.branches)
+
+    def ignored_behind(self, columns: Collection[str]) -> set[str]:
+        """Raises NotFollowed where a branch makes no such column."""
+        return {name for branch in self.branches for name in branch.ignored_behind(columns)}
 
     def occurrences(self, name: str) -> Iterator[Path]:
         for number, branch in enumerate(self.branches):
