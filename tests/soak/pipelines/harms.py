@@ -54,8 +54,13 @@ class Harms:
         process.wait()
 
     def _overtake_backfill(self, pipeline: str) -> None:
+        """It reads commits that were followed, or such as were not."""
+        if self.random.random() < 0.5:
+            self.follow([pipeline])
+
         def change_and_follow() -> None:
             self.changes.make(2)
+            self.changes.correct_flights()
             self.follow([pipeline])
 
         require_done(self.lake.run("backfill", pipeline, partitions=self._some_days(), before_write=change_and_follow))
