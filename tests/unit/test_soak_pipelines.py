@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import chain, islice
 from random import Random
 
+import pytest
+
 from lakehub.kernel.failpoint import FAILPOINTS
 from tests.soak.pipelines.faults import FAMILIES, Fault, deal
 
@@ -28,3 +30,12 @@ def test_all_faults_are_played_before_any_comes_again_and_the_seed_repeats_them(
 
 def test_who_dies_dies_at_a_failpoint_that_there_is() -> None:
     assert {fault.step for fault in ALL} - {""} <= {*FAILPOINTS}
+
+
+def test_a_pattern_chooses_faults_and_one_that_matches_none_is_refused() -> None:
+    assert {str(fault) for fault in islice(deal(Random(7), "beside"), 4)} == {
+        "carrier-earnings beside a backfill process",
+        "flights-wide beside a backfill process",
+    }
+    with pytest.raises(SystemExit, match="No fault matches 'besides'"):
+        next(deal(Random(7), "besides"))
