@@ -49,11 +49,11 @@ else
 	@$(PY) -m tests.soak.index --keys $(or $(KEYS),1000000) --batches $(or $(BATCHES),30) $(if $(SEED),--seed $(SEED)) --faults '$(FAULTS)'
 endif
 
-soak-pipelines: setup ## modelled tables of real flights while jobs die and overtake each other (docs/soak.md): ROUNDS=40 SEED=7 IDLE=1; BROKEN=1: does it fail where a line is broken?
+soak-pipelines: setup ## modelled tables of real flights while jobs die and overtake each other (docs/soak.md): ROUNDS=40 SEED=7 IDLE=1 FAULTS=pattern; BROKEN=1: does it fail where a line is broken?
 ifdef BROKEN
 	@$(PY) -m tests.soak.pipelines.broken
 else
-	@$(PY) -m tests.soak.pipelines --rounds $(or $(ROUNDS),40) $(if $(SEED),--seed $(SEED)) $(if $(IDLE),--idle)
+	@$(PY) -m tests.soak.pipelines --rounds $(or $(ROUNDS),40) $(if $(SEED),--seed $(SEED)) $(if $(IDLE),--idle) --faults '$(FAULTS)'
 endif
 
 soak-replica: setup ## a replica whose runs are killed at any moment (docs/soak.md): KILLS=20 SEED=7

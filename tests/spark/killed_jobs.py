@@ -11,8 +11,7 @@ from typing import Any
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.secrets import offered_secrets
 from ingestion.spark.contract.write_lease import LeaseAnswers
-from tests.spark.job_processes import start
-from tests.spark.order_shop import Orders
+from tests.spark.job_processes import Startable, start
 
 _BETWEEN_ANSWERS_S = 0.1
 READ_TOO_OFTEN = "was read 3 times"
@@ -52,21 +51,23 @@ def _answering(answers: LeaseAnswers) -> Iterator[None]:
 
 
 class KilledJob:
-    """A run that is started again under the same id, which is its kind, until it has succeeded. `failpoints`: where it dies, attempt by attempt."""
+    """A run that is started again under the same id, which is `run` or else its kind, until it has succeeded. `failpoints`: where it dies, attempt by attempt."""
 
-    def __init__(self, orders: Orders, kind: str, failpoints: tuple[str, ...], **fields: Any) -> None:
-        self.kind, self._orders, self._fields = kind, orders, fields
+    def __init__(
+        self, orders: Startable, kind: str, failpoints: tuple[str, ...], *, run: str = "", **fields: Any
+    ) -> None:
+        self.kind, self._run, self._orders, self._fields = kind, run or kind, orders, fields
         self._failpoints = iter(failpoints)
         self.deaths: list[str] = []
         self.start()
 
     def start(self) -> None:
-        folder, self._turn, self._resources = self._orders.folder / self.kind, _Turn(), ExitStack()
+        folder, self._turn, self._resources = self._orders.folder / self._run, _Turn(), ExitStack()
         self._resources.enter_context(_answering(LeaseAnswers(folder / "lease", self._turn)))
         self._failpoint = next(self._failpoints, "")
         pipe = self._resources.enter_context(offered_secrets(folder / "secrets", self._orders.secrets))
         more = (str(pipe), str(folder / "lease"))
-        self._process = start(self._orders, self.kind, self.kind, more=more, failpoint=self._failpoint, **self._fields)
+        self._process = start(self._orders, self.kind, self._run, more=more, failpoint=self._failpoint, **self._fields)
 
     def grant(self) -> None:
         self._turn.has_come = True
@@ -84,8 +85,8 @@ class KilledJob:
         if self._process.returncode == -signal.SIGKILL and self._failpoint:
             self.deaths.append(self._failpoint)
             return False
-        log = (self._orders.folder / f"{self.kind}.log").read_text()[-3000:]
-        report_file = self._orders.folder / f"{self.kind}.report.json"
+        log = (self._orders.folder / f"{self._run}.log").read_text()[-3000:]
+        report_file = self._orders.folder / f"{self._run}.report.json"
         assert report_file.exists(), f"The {self.kind} ended with {self._process.returncode}: {log}"
         report = JobReport.from_json(report_file.read_text())
         if report.error and READ_TOO_OFTEN in report.error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -18,6 +20,7 @@ from ingestion.domain.pipelines.version import version_of
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec, PipelineInputSpec, PipelineSpec, TableSpec, TransformerSpec
+from ingestion.spark.etl import views
 from ingestion.spark.execute import execute
 from ingestion.spark.indexes import INDEXES
 from ingestion.spark.tables import hudi
@@ -42,21 +45,46 @@ def pipeline_of(
     return PipelineDefinition(name, "flight-ops", 2, key, inputs[0], named, Schema.of(columns), sql, **facts)
 
 
-@dataclass
-class DoesBeforeWrite:
-    """A lease whose job is about to write when it asks for it: `work` is done then, once."""
+class WorkWithin:
+    """`work` that is done once at a moment of a job, if there is any."""
 
-    work: Callable[[], object]
-    is_done: bool = False
+    def __init__(self, work: Callable[[], object] | None) -> None:
+        self._works = [] if work is None else [work]
+
+    @property
+    def is_done(self) -> bool:
+        return not self._works
+
+    def do(self) -> None:
+        if self._works:
+            self._works.pop()()
+
+
+@dataclass(frozen=True)
+class LeaseWithWork:
+    """It is asked for when a job has made its rows and is about to write: `work` is done then."""
+
+    work: WorkWithin
 
     def try_acquire(self) -> bool:
-        if not self.is_done:
-            self.is_done = True
-            self.work()
+        self.work.do()
         return True
 
     def release(self) -> None:
         """Nothing was taken."""
+
+
+@contextmanager
+def before_rows_are_read(uri: str, work: WorkWithin) -> Iterator[None]:
+    """`work` is done when a job of a pipeline is about to open its input at `uri`, and may have noted already up to which commit it reads it."""
+
+    def open_then(spark: SparkSession, opened: str) -> DataFrame:
+        if opened == uri:
+            work.do()
+        return hudi.read_at(spark, opened)
+
+    with patch.object(views, "read_at", open_then):
+        yield
 
 
 @dataclass
@@ -147,12 +175,24 @@ class PipelineLake:
         return JobSpec(run, kind, self.table(pipeline), pipeline=self.pipeline_spec(pipeline), **fields)
 
     def run(
-        self, kind: str, pipeline: str = "wide", *, before_write: Callable[[], object] | None = None, **fields: Any
+        self,
+        kind: str,
+        pipeline: str = "wide",
+        *,
+        before_read: tuple[str, Callable[[], object]] | None = None,
+        before_write: Callable[[], object] | None = None,
+        **fields: Any,
     ) -> JobReport:
-        """In this process. `before_write`: what happens when it has made its rows and is about to write them."""
-        lease = None if before_write is None else DoesBeforeWrite(before_write)
+        """In this process. `before_read`: an input, and what happens when the job is about to open it; `before_write`: what happens when it has made
+        its rows and is about to write them. Raises AssertionError for a job that never gets there."""
+        reading, writing = WorkWithin(before_read and before_read[1]), WorkWithin(before_write)
         spec = self.spec(kind, f"run-{next(self.numbers)}", pipeline=pipeline, **fields)
-        return execute(spec, spark=self.spark, secrets={}, lease=lease)
+        with before_rows_are_read(self.uri(before_read[0]), reading) if before_read else nullcontext():
+            report = execute(spec, spark=self.spark, secrets={}, lease=LeaseWithWork(writing))
+        early = f"The job {spec.run_id} ended before it got there: {report.status} {report.error}"
+        assert reading.is_done, early
+        assert writing.is_done, early
+        return report
 
     def stored(self, name: str) -> DataFrame:
         return hudi.read_table(self.spark, self.table(name)).select(*self.pipelines[name].columns.names)

@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument(
         "--idle", action="store_true", help="at the end pipelines stay idle for longer than an input keeps its commits"
     )
+    parser.add_argument("--faults", default="", help="a pattern: only faults whose names match it")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
@@ -38,7 +39,7 @@ def main() -> int:
     brief_jvms.configure(os.environ)
     spark = open_session("soak")
     try:
-        rounds = spark_rounds(spark, folder, Random(seed), overwrites=bool(seed % 2))
+        rounds = spark_rounds(spark, folder, Random(seed), options.faults, overwrites=bool(seed % 2))
         played = _play(rounds, options.rounds, is_idle=options.idle)
     finally:
         close_session(spark)
@@ -53,10 +54,10 @@ def main() -> int:
     return 0
 
 
-def spark_rounds(spark: SparkSession, folder: Path, random: Random, *, overwrites: bool) -> Rounds:
+def spark_rounds(spark: SparkSession, folder: Path, random: Random, faults: str, *, overwrites: bool) -> Rounds:
     rows = real_rows(_DAYS)
     lake = flights_lake(spark, folder, rows, overwrites=overwrites)
-    return Rounds(lake, Changes.of(lake, rows, random, _DAYS), random)
+    return Rounds(lake, Changes.of(lake, rows, random, _DAYS), random, faults=faults)
 
 
 def _play(rounds: Rounds, count: int, *, is_idle: bool) -> list[Played]:

@@ -24,7 +24,7 @@ BREAKS = (
         "ingestion/spark/etl/committing.py",
         "    if others := [commit for commit in recent if commit.operation not in TABLE_SERVICES]:",
         "    if others := [commit for commit in recent if not recent]:",
-        _FEW,
+        ("--seed", "100", "--rounds", "8", "--faults", "backfill overtaken"),
         _DIFFERENCE,
     ),
     Break(
@@ -33,6 +33,22 @@ BREAKS = (
         '            before.unionByName(now).createOrReplaceTempView(f"{CHANGED}{each.name}")',
         '            now.createOrReplaceTempView(f"{CHANGED}{each.name}")',
         _FEW,
+        _DIFFERENCE,
+    ),
+    Break(
+        "between: rows of an input that only a backfill has read are not looked at",
+        "ingestion/spark/etl/runs.py",
+        "        also_read_at=position.get(READ_AT, {}).get(each.name, ()),",
+        "        also_read_at=(),",
+        ("--seed", "100", "--rounds", "2", "--faults", "change backfilled"),
+        _DIFFERENCE,
+    ),
+    Break(
+        "noted: a run reads later commits of an input than it notes",
+        "ingestion/spark/etl/views.py",
+        "        if timeline.latest_completion() == completion:",
+        "        if completion:",
+        ("--seed", "100", "--rounds", "2", "--faults", "read early"),
         _DIFFERENCE,
     ),
 )

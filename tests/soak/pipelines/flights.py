@@ -14,14 +14,13 @@ from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
 from ingestion.domain.pipelines.reading import read_pipeline
 from ingestion.pipelines.folder import read_folder
 from lakehub.setup.artifacts import PROJECT_ROOT
+from tests.soak.pipelines.faults import PIPELINES
 from tests.spark.pipeline_lake import InputTable, PipelineLake, Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
 EXAMPLES = PROJECT_ROOT / "lakehub" / "demo" / "pipelines"
-PIPELINES = ("carrier-earnings", "carrier-months", "flights-wide")
-"""In the order of their lineage."""
 TABLES = {
     "flights": InputTable(
         {"carrier": "string", "flight": "int", "origin": "string", "flight_date": "string", "dest": "string", "status": "string",
@@ -34,7 +33,6 @@ TABLES = {
     "airports": InputTable({"faa": "string", "name": "string", "tzone": "string"}, ("faa",)),
     "weather": InputTable({"id": "long", "origin": "string", "time_hour": "string", "temp": "double", "wind_speed": "double", "visib": "double"}, ("id",)),
 }  # fmt: skip
-_STATUS, _DISTANCE, _TAIL = ([*TABLES["flights"].columns].index(column) for column in ("status", "distance", "tailnum"))
 
 
 def flights_lake(
@@ -84,7 +82,7 @@ def _rows(frame: pd.DataFrame, table: InputTable) -> list[Row]:
 
 @dataclass
 class Changes:
-    """What happens to the inputs, by chance. `rows`: what each holds now."""
+    """What happens to the inputs, by chance. `rows`: what each holds now. `played`: what has happened in this round, in words."""
 
     lake: PipelineLake
     rows: dict[str, dict[Row, Row]]
@@ -96,121 +94,128 @@ class Changes:
     def of(cls, lake: PipelineLake, rows: dict[str, list[Row]], random: Random, days: Sequence[str]) -> Changes:
         return cls(lake, {name: {_key(name, row): row for row in each} for name, each in rows.items()}, random, days)
 
-    def make(self, several: int) -> str:
-        """In words."""
+    def make(self, several: int) -> None:
         kinds: dict[str, Callable[[], None]] = {
             "late corrections": self._correct_flights,
             "other planes on flights": self._swap_planes,
-            "new flights": self._add_flights,
-            "deleted flights": lambda: self._remove("flights", 5),
-            "airlines get other names": lambda: self._rename("airlines", 1, 3),
+            "new flights": lambda: self.put("flights", self.new_flights(self._some("flights", 6))),
+            "deleted flights": lambda: self._remove_some("flights", 5),
+            "airlines get other names": lambda: self._rename("airlines", 3),
             "planes that were lacking": self._add_planes,
-            "planes change": lambda: self._rename("planes", 1, 20),
-            "deleted planes": lambda: self._remove("planes", 20),
-            "airports get other names": lambda: self._rename("airports", 1, 5),
-            "deleted airports": lambda: self._remove("airports", 3),
+            "planes change": lambda: self._rename("planes", 20),
+            "deleted planes": lambda: self._remove_some("planes", 20),
+            "airports get other names": lambda: self._rename("airports", 5),
+            "deleted airports": lambda: self._remove_some("airports", 3),
             "a second report of the weather": self._double_weather,
-            "deleted weather": lambda: self._remove("weather", 4),
+            "deleted weather": lambda: self._remove_some("weather", 4),
             "all planes anew": self._replace_planes,
         }
         names = self.random.sample([*kinds], several)
         for name in names:
             kinds[name]()
-        return ", ".join(names)
+        self.played += names
 
-    def correct_flights(self) -> str:
-        """In words. It reaches all pipelines."""
+    def correct_flights(self) -> None:
+        """It reaches all pipelines."""
         self._correct_flights()
-        return "late corrections"
+        self.played.append("late corrections")
 
     def change_planes(self) -> None:
         """Updates, deletes, new ones, or all anew."""
         kinds = (
-            lambda: self._rename("planes", 1, 20),
-            lambda: self._remove("planes", 20),
+            lambda: self._rename("planes", 20),
+            lambda: self._remove_some("planes", 20),
             self._add_planes,
             self._replace_planes,
         )
         self.random.choice(kinds)()
 
     def rename_an_airline(self) -> None:
-        self._rename("airlines", 1, 1)
+        self._rename("airlines", 1)
+
+    def rename(self, name: str, rows: Sequence[Row]) -> None:
+        self.put(name, [with_value(row, 1, f"{row[1]} {self.random.randrange(100)}"[-60:]) for row in rows])
+
+    def put(self, name: str, rows: Sequence[Row]) -> None:
+        if rows:
+            self.lake.put(name, rows)
+            self.rows[name] |= {_key(name, row): row for row in rows}
+
+    def remove(self, name: str, rows: Sequence[Row]) -> None:
+        if rows:
+            self.lake.remove(name, rows)
+            for row in rows:
+                self.rows[name].pop(_key(name, row), None)
+
+    def replace_all(self, name: str, rows: Sequence[Row]) -> None:
+        self.lake.replace_all(name, rows)
+        self.rows[name] = {_key(name, row): row for row in rows}
+
+    def new_flights(self, flights: Sequence[Row]) -> list[Row]:
+        """Like these, under other numbers and on other days."""
+        return [
+            (
+                row[0],
+                self.random.randrange(9_000, 10_000),
+                row[2],
+                self.random.choice([*self.days, "2013-12-31"]),
+                *row[4:],
+            )
+            for row in flights
+        ]
 
     def _some(self, name: str, count: int) -> list[Row]:
         rows = [*self.rows[name].values()]
         return self.random.sample(rows, min(count, len(rows)))
 
-    def _put(self, name: str, rows: Sequence[Row]) -> None:
-        if rows:
-            self.lake.put(name, rows)
-            self.rows[name] |= {_key(name, row): row for row in rows}
-
-    def _remove(self, name: str, count: int) -> None:
-        rows = self._some(name, count)
-        if rows:
-            self.lake.remove(name, rows)
-            for row in rows:
-                del self.rows[name][_key(name, row)]
+    def _remove_some(self, name: str, count: int) -> None:
+        self.remove(name, self._some(name, count))
 
     def _correct_flights(self) -> None:
         rows = self._some("flights", 4)
-        self._put(
+        self.put(
             "flights",
             [
-                _with(_with(row, _DISTANCE, row[_DISTANCE] + 1), _STATUS, self.random.choice(("landed", "cancelled")))
+                with_value(
+                    with_value(row, _DISTANCE, row[_DISTANCE] + 1),
+                    _STATUS,
+                    self.random.choice(("landed", "cancelled")),
+                )
                 for row in rows
             ],
         )
 
     def _swap_planes(self) -> None:
         tails = [*(row[0] for row in self._some("planes", 5)), None]
-        self._put("flights", [_with(row, _TAIL, self.random.choice(tails)) for row in self._some("flights", 4)])
-
-    def _add_flights(self) -> None:
-        rows = self._some("flights", 6)
-        self._put(
-            "flights",
-            [
-                (
-                    row[0],
-                    self.random.randrange(9_000, 10_000),
-                    row[2],
-                    self.random.choice([*self.days, "2013-12-31"]),
-                    *row[4:],
-                )
-                for row in rows
-            ],
-        )
+        self.put("flights", [with_value(row, _TAIL, self.random.choice(tails)) for row in self._some("flights", 4)])
 
     def _add_planes(self) -> None:
         lacking = [
             row[_TAIL] for row in self._some("flights", 200) if row[_TAIL] and (row[_TAIL],) not in self.rows["planes"]
         ]
-        self._put(
-            "planes", [(tail, "UNKNOWN", "?", self.random.randrange(400)) for tail in dict.fromkeys(lacking[:10])]
-        )
+        self.put("planes", [(tail, "UNKNOWN", "?", self.random.randrange(400)) for tail in dict.fromkeys(lacking[:10])])
 
-    def _rename(self, name: str, place: int, count: int) -> None:
-        self._put(
-            name,
-            [_with(row, place, f"{row[place]} {self.random.randrange(100)}"[-60:]) for row in self._some(name, count)],
-        )
+    def _rename(self, name: str, count: int) -> None:
+        self.rename(name, self._some(name, count))
 
     def _double_weather(self) -> None:
         rows = self._some("weather", 3)
-        self._put("weather", [(self.random.randrange(10**6, 10**7), *row[1:3], 50.0, *row[4:]) for row in rows])
+        self.put("weather", [(self.random.randrange(10**6, 10**7), *row[1:3], 50.0, *row[4:]) for row in rows])
 
     def _replace_planes(self) -> None:
-        rows = self._some("planes", max(1, len(self.rows["planes"]) * 9 // 10))
-        self.lake.replace_all("planes", rows)
-        self.rows["planes"] = {_key("planes", row): row for row in rows}
+        self.replace_all("planes", self._some("planes", max(1, len(self.rows["planes"]) * 9 // 10)))
+
+
+def place_of(table: str, column: str) -> int:
+    return [*TABLES[table].columns].index(column)
+
+
+def with_value(row: Row, place: int, value: object) -> Row:
+    return (*row[:place], value, *row[place + 1 :])
 
 
 def _key(name: str, row: Row) -> Row:
-    table = TABLES[name]
-    columns = [*table.columns]
-    return tuple(row[columns.index(column)] for column in table.key)
+    return tuple(row[place_of(name, column)] for column in TABLES[name].key)
 
 
-def _with(row: Row, place: int, value: object) -> Row:
-    return (*row[:place], value, *row[place + 1 :])
+_STATUS, _DISTANCE, _TAIL = (place_of("flights", column) for column in ("status", "distance", "tailnum"))

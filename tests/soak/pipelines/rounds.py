@@ -5,40 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
-from threading import Event
 
-from ingestion.spark.contract.report import JobReport
 from ingestion.spark.tables.timeline import Timeline
 from tests.soak.index.jobs import NotAsItMustBe
-from tests.soak.pipelines.flights import PIPELINES, Changes
-from tests.spark.job_processes import died_at, start
+from tests.soak.pipelines.faults import PIPELINES, Fault, deal
+from tests.soak.pipelines.flights import Changes
+from tests.soak.pipelines.harms import Harms, require_done
 from tests.spark.pipeline_lake import NOTHING, PipelineLake
 
-_STEPS = ("ingestion.before_write", "ingestion.inside_commit", "ingestion.after_commit")
-_PARTITIONED = ("carrier-earnings", "flights-wide")
-_MOST_IDLE_COMMITS = 100
+_MOST_IDLE_COMMITS = 30
 _KEEPS_FEW = {
     "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
-    "hoodie.clean.commits.retained": "10",
-    "hoodie.keep.min.commits": "20",
-    "hoodie.keep.max.commits": "25",
+    "hoodie.clean.commits.retained": "2",
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+    "hoodie.commits.archival.batch": "1",
 }
-"""So that Hudi itself cleans and archives what was read, within minutes and not hours."""
-_PROCESS_S = 15.0
-"""So long a job in a process of its own takes at least."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """`kind`: dies, killed, backfill overtaken, overtaken by a backfill. `step`: where it dies."""
-
-    kind: str
-    pipeline: str
-    step: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.pipeline} {self.kind}{f' at {self.step}' if self.step else ''}"
+"""So that Hudi itself cleans and archives what was read, within seconds and not hours."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +46,31 @@ class Rounds:
     changes: Changes
     random: Random
     number: int = 0
-    deck: list[Fault] = field(default_factory=list)
+    faults: str = ""
+    """A pattern of their names."""
+    harms: Harms = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.harms = Harms(self.lake, self.changes, self.random)
 
     def load(self) -> None:
         for name in PIPELINES:
-            _require_done(self.lake.run("bootstrap", name))
+            require_done(self.lake.run("bootstrap", name))
         self._compare()
 
     def play(self, rounds: int) -> Iterator[Played]:
-        for self.number in range(1, rounds + 1):
-            fault, began, problem = self._next_fault(), time.monotonic(), ""
-            made = self.changes.make(self.random.randint(1, 4))
-            if fault.kind == "dies":  # who has nothing to do dies nowhere
-                made = f"{made}, {self.changes.correct_flights()}"
+        for fault in islice(deal(self.random, self.faults), rounds):
+            self.number += 1
+            began, problem = time.monotonic(), ""
+            self.changes.played.clear()
             try:
+                self._change(fault)
                 self._bring(fault)
                 self._compare()
             except AssertionError as failure:
                 problem = str(failure)
-            yield Played(self.number, str(fault), made, time.monotonic() - began, problem)
+            changes = ", ".join(self.changes.played)
+            yield Played(self.number, str(fault), changes, time.monotonic() - began, problem)
 
     def stay_idle(self) -> Played:
         """No pipeline runs while its input gets more commits than it keeps on its timeline; the next runs make all rows anew, and say so."""
@@ -95,7 +86,7 @@ class Rounds:
                 commits += 1
             for pipeline in PIPELINES:
                 report = self.lake.run("incremental", pipeline)
-                _require_done(report)
+                require_done(report)
                 reads = {each.dataset for each in self.lake.pipelines[pipeline].inputs}
                 if name in reads and "are archived" not in report.output.get("made_anew", ""):
                     raise NotAsItMustBe(f"{pipeline} does not say that it made all rows anew: {report.output}")
@@ -105,56 +96,18 @@ class Rounds:
         self.lake.input_options = {}
         return Played(self.number + 1, "all idle", f"{commits} commits of {name}", time.monotonic() - began, problem)
 
-    def _next_fault(self) -> Fault:
-        if not self.deck:
-            dies = [Fault("dies", name, step) for name in PIPELINES for step in _STEPS]
-            others = [
-                Fault(kind, name) for name in _PARTITIONED for kind in ("backfill overtaken", "overtaken by a backfill")
-            ]
-            self.deck = [*dies, *others, *others, *(Fault("killed", name) for name in PIPELINES)]
-            self.random.shuffle(self.deck)
-        return self.deck.pop()
+    def _change(self, fault: Fault) -> None:
+        if fault.is_of_undone_change:
+            return  # what else changes might reach the same rows
+        self.changes.make(self.random.randint(1, 4))
+        if fault.needs_changes:
+            self.changes.correct_flights()
 
     def _bring(self, fault: Fault) -> None:
-        for name in PIPELINES:
-            if name == fault.pipeline:
-                self._harm(fault)
-            _require_done(self.lake.run("incremental", name))
-        if "overtaken" in fault.kind:  # the inputs have changed once more, also for those that ran before
-            for name in PIPELINES:
-                _require_done(self.lake.run("incremental", name))
-
-    def _harm(self, fault: Fault) -> None:
-        run = f"harmed-{self.number}"
-        day = (self.random.choice(self.changes.days),)
-        if fault.kind == "dies":
-            died_at(self.lake, "incremental", run, fault.step, pipeline=fault.pipeline)
-        elif fault.kind == "killed":
-            process = start(self.lake, "incremental", run, pipeline=fault.pipeline)
-            Event().wait(self.random.uniform(0, _PROCESS_S))
-            process.kill()
-            process.wait()
-        elif fault.kind == "backfill overtaken":
-            _require_done(
-                self.lake.run(
-                    "backfill",
-                    fault.pipeline,
-                    partitions=day,
-                    before_write=lambda: self._change_and(fault, "incremental"),
-                )
-            )
-        else:
-            _require_done(
-                self.lake.run(
-                    "incremental",
-                    fault.pipeline,
-                    before_write=lambda: self._change_and(fault, "backfill", partitions=day),
-                )
-            )
-
-    def _change_and(self, fault: Fault, kind: str, **fields: object) -> None:
-        self.changes.make(2)
-        _require_done(self.lake.run(kind, fault.pipeline, **fields))
+        place = PIPELINES.index(fault.pipeline)
+        self.harms.follow(PIPELINES[:place])
+        self.harms.do(fault, f"harmed-{self.number}")
+        self.harms.follow(PIPELINES if fault.changes_inputs else PIPELINES[place:])
 
     def _compare(self) -> None:
         for name in PIPELINES:
@@ -163,8 +116,3 @@ class Rounds:
                 raise NotAsItMustBe(
                     f"{name}: only in the table {differences['stored']}, only in a full recomputation {differences['recomputed']}"
                 )
-
-
-def _require_done(report: JobReport) -> None:
-    if report.error is not None:
-        raise NotAsItMustBe(f"{report.run_id}: {report.error}")
