@@ -87,6 +87,11 @@ class PipelineDefinition:
     resource_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
+    def followed(self) -> frozenset[str]:
+        """Names of the inputs whose changes are."""
+        return frozenset(each.name for each in self.inputs if each.is_followed)
+
+    @property
     def ignored(self) -> frozenset[str]:
         """Names of the inputs whose changes are not followed."""
         return frozenset(each.name for each in self.inputs if not each.is_followed)

@@ -100,7 +100,7 @@ def _named(kind: str, before: Mapping[str, str], after: Mapping[str, str], effec
 
 def _input_changes(before: PipelineDefinition, after: PipelineDefinition) -> Iterator[Change]:
     known, wanted = ({each.name: each for each in files.inputs} for files in (before, after))
-    newly = newly_followed([each.name for each in before.followed], [each.name for each in after.followed])
+    newly = newly_followed(before.followed, after.followed)
     for name in dict.fromkeys((*known, *wanted)):
         old, new = known.get(name), wanted.get(name)
         is_less = old is not None and new is not None and old.dataset == new.dataset and name not in newly

@@ -58,7 +58,7 @@ def version_of(pipeline: PipelineDefinition, files: Mapping[str, str], code: Map
     return PipelineVersion(
         _digest([dict(files), dict(code)]),
         {kind: _digest(sorted(those)) for kind, those in sorted(facts.items())},
-        tuple(sorted(each.name for each in pipeline.followed)),
+        tuple(sorted(pipeline.followed)),
     )
 
 
