@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from frontend.screens.pipeline.files_form import digest_of
+from ingestion.domain.pipelines.plan import digest_of
 from ingestion.pipelines.planning import basis_of
 from lakehub import clock
 from tests.role_table_lines import (

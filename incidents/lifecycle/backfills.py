@@ -12,7 +12,7 @@ from incidents.models import Backfill, Incident, Span
 from incidents.record import transitions
 from ingestion.models import JobKind, JobRun, JobState
 from ingestion.runs import job_runs
-from ingestion.runs.job_specs import check_source
+from ingestion.runs.requests.source_checks import check_source
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.errors import Conflict, Refused

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from ingestion.domain.checkpoint import Checkpoint, is_restamp_due, source_position
 from ingestion.domain.pace import piece_rows
 from ingestion.sources import SOURCES, Source, SourceConfig, has_changes
-from ingestion.spark.contract.spec import JobSpec, SourceSpec, resolve_secret, resolved_options
+from ingestion.spark.contract.secret_refs import resolve_secret, resolved_options
+from ingestion.spark.contract.spec import JobSpec, SourceSpec
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT, Timeline
 from lakehub.source_databases.interruption import Interruption, interruptible
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 
 from ingestion.domain.pipelines.definition import PipelineDefinition
-from ingestion.domain.pipelines.plan import Change, Effect, changes_between, code_changes, makes_other_rows
+from ingestion.domain.pipelines.plan import (
+    Change,
+    Effect,
+    changes_between,
+    code_changes,
+    digest_of,
+    makes_other_rows,
+)
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import read_pipeline
 from ingestion.lake.files.table_sizes import TableSize, size_of
@@ -90,7 +95,7 @@ def plan_of(checked: Checked) -> Plan:
 def basis_of(registered: Pipeline | None, code: Mapping[str, str]) -> str:
     """A digest of what a plan was made against: the files that are registered and the code of their transformers, and `code` as it is now by name of a transformer."""
     known = None if registered is None else [registered.files, registered.transformer_digests]
-    return sha256(json.dumps([known, dict(code)], sort_keys=True).encode()).hexdigest()
+    return digest_of([known, dict(code)])
 
 
 def changes_of(registered: Pipeline, checked: Checked) -> tuple[Change, ...]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
-from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.domain.pipelines.version import version_of
 from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
+from ingestion.pipelines.input_specs import input_specs
 from ingestion.pipelines.resources import allowed_resources
 from ingestion.pipelines.transformers import transformer_specs, transformers_folder
 from ingestion.ports import auditor
-from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
+from ingestion.spark.contract.spec import PipelineSpec
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
 
@@ -30,22 +29,12 @@ def pipeline_spec_of(
     copies = _require_all(copy, input_copies(copy, registered))
     columns = {name: column_names(each.dataset) for name, each in copies.items()}
     pipeline = read_pipeline(registered.files, columns)
-    shape = QueryShape.of(pipeline.transform, columns, pipeline.ignored)
-    inputs = [
-        PipelineInputSpec(
-            each.name,
-            table_uri(copies[each.name]),
-            affected_keys(shape, pipeline.record_key, each.name) if each.is_followed else "",
-            affected_partitions(shape, pipeline, each.name) if each.is_followed else "",
-            partition_source(shape, pipeline, each.name) if each.is_followed else "",
-        )
-        for each in pipeline.inputs
-    ]
+    uris = {name: table_uri(each) for name, each in copies.items()}
     audits = {each.name: each.test for each in pipeline.audits} if is_audited else {}
     columns_made, asked = pipeline.columns.types, auditor() if audits else ""
     code = {each.code: registered.transformer_digests.get(each.code, "") for each in pipeline.transformers}
     return PipelineSpec(
-        tuple(inputs),
+        input_specs(pipeline, columns, uris),
         pipeline.transform,
         columns_made,
         pipeline.precombine,

@@ -14,16 +14,14 @@ from django.db.models.functions import Cast, Coalesce, Concat, Now
 from ingestion.captures.states import note_loaded
 from ingestion.domain.remaining import phase_time_left
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
-from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
 from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs.copy_lag import has_table
 from ingestion.runs.index_choice import changing
-from ingestion.runs.job_specs import check_rereading, check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
-from ingestion.runs.requests.index_jobs import check_repairs
-from ingestion.runs.requests.params import check_params, refuse_decided
-from ingestion.runs.requests.replicas import check_replica
+from ingestion.runs.requests.job_checks import check_request
+from ingestion.runs.requests.params import refuse_decided
+from ingestion.runs.requests.source_checks import check_source
 from ingestion.runs.sent_lineage.owing import owes_lineage
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
@@ -31,7 +29,6 @@ from ingestion.spark.contract.report import FAILED, PAUSED, REFUSED, SUCCEEDED, 
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed
 from lakehub.kernel.errors import Conflict, NotFound, Refused
-from lakehub.kernel.partitions import parse_partition_name
 from lakehub.kernel.suggest import did_you_mean
 
 SCHEDULE = "schedule"
@@ -366,37 +363,3 @@ def _decide(run: JobRun, report: JobReport, *, now: datetime, jitter: float) -> 
     if report.status in (UNFINISHED, PAUSED):
         return RetryAt(now)
     return decide_after_failure(run.attempt, now=now, jitter=jitter) if report.status == FAILED else None
-
-
-def check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
-    """Raises Refused for a job that makes no sense on this copy, whoever asks for it."""
-    check_params(kind, params)
-    dataset = copy.dataset
-    if dataset.offboarded_at is not None and kind != JobKind.DROP:
-        raise Refused(f"Dataset `{dataset.name}` is off-boarded: its copies can only be dropped.")
-    if not dataset.ingested:
-        raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
-    check_replica(copy, kind)
-    check_source(dataset, kind)
-    check_rereading(dataset, kind, params)
-    check_repairs(copy, params)
-    if kind in READING_KINDS and dataset.feed.paused:
-        raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
-    is_of_partitions = kind == JobKind.BACKFILL and not params.get("keys")
-    if is_of_partitions and bool(params.get("partitions")) != bool(dataset.partition_column):
-        raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
-    for name in params.get("partitions", ()):
-        _check_partition(copy, name)
-    if kind == JobKind.DROP_INDEX and HBASE in (wanted_index(copy), standing_index(copy)):
-        raise Refused(
-            f"The jobs of {copy} use the index `{HBASE}`, or it is being built for them: choose another first."
-        )
-    if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
-        raise Refused("A delete needs `keys` or `share`, one of the two.")
-
-
-def _check_partition(copy: DatasetCopy, name: str) -> None:
-    try:
-        parse_partition_name(name, copy.layout.partition_grain, copy.layout.zone)
-    except ValueError as problem:
-        raise Refused(str(problem)) from None

@@ -24,7 +24,8 @@ from ingestion.sources import SOURCES, RawChunks, Source, SourceConfig, Unusable
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
-from ingestion.spark.contract.spec import JobSpec, PipelineSpec, SourceSpec, TableSpec, resolve_secret, resolved_options
+from ingestion.spark.contract.secret_refs import resolve_secret, resolved_options
+from ingestion.spark.contract.spec import JobSpec, PipelineSpec, SourceSpec, TableSpec
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
 from ingestion.spark.reading_pace import ReadingPace
 from ingestion.spark.session import stage_tasks

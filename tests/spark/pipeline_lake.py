@@ -13,13 +13,12 @@ from unittest.mock import patch
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ingestion.domain.pipelines.affected.affected_keys import affected_keys, affected_partitions, partition_source
-from ingestion.domain.pipelines.affected.query_shape import QueryShape
 from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput
 from ingestion.domain.pipelines.version import version_of
 from ingestion.domain.schema import Schema
+from ingestion.pipelines.input_specs import input_specs
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import JobSpec, PipelineInputSpec, PipelineSpec, TableSpec, TransformerSpec
+from ingestion.spark.contract.spec import JobSpec, PipelineSpec, TableSpec, TransformerSpec
 from ingestion.spark.etl import views
 from ingestion.spark.execute import execute
 from ingestion.spark.indexes import INDEXES
@@ -138,24 +137,14 @@ class PipelineLake:
     def pipeline_spec(self, name: str) -> PipelineSpec:
         made = self.pipelines[name]
         columns = {each.name: self._columns(each.dataset) for each in made.inputs}
-        shape = QueryShape.of(made.transform, columns, made.ignored)
-        inputs = [
-            PipelineInputSpec(
-                each.name,
-                self.uri(each.dataset),
-                affected_keys(shape, made.record_key, each.name) if each.is_followed else "",
-                affected_partitions(shape, made, each.name) if each.is_followed else "",
-                partition_source(shape, made, each.name) if each.is_followed else "",
-            )
-            for each in made.inputs
-        ]
+        uris = {each.name: self.uri(each.dataset) for each in made.inputs}
         audits = {each.name: each.test for each in made.audits} if self.is_audited else {}
         types = made.columns.types
         transformers = tuple(
             TransformerSpec(each.name, "", dict(each.properties), each.jars) for each in made.transformers
         )
         return PipelineSpec(
-            tuple(inputs),
+            input_specs(made, columns, uris),
             made.transform,
             types,
             made.precombine,

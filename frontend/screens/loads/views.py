@@ -15,7 +15,7 @@ from frontend.ui import words
 from frontend.ui.form_actions import perform_action
 from ingestion.models import JobKind, JobRun
 from ingestion.runs import job_runs
-from ingestion.runs.job_specs import is_landed_feed
+from ingestion.runs.requests.source_checks import is_landed_feed
 from ingestion.runs.source_use.kept_loads import raw_chunk_place
 from lakehub import wiring
 from lakehub.accounts.models import User

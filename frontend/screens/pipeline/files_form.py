@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -14,6 +12,7 @@ from django.http import HttpRequest
 
 from ingestion.domain.pipelines.cases_file import TESTS_FILE
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, read_pipeline_file
+from ingestion.domain.pipelines.plan import digest_of
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.reading import FILES
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
@@ -103,10 +102,6 @@ class FilesForm:
             for each in self.problems
             if each.file == name
         ]
-
-
-def digest_of(texts: Mapping[str, str]) -> str:
-    return sha256(json.dumps(dict(texts), sort_keys=True).encode()).hexdigest()
 
 
 def form_of(registered: Pipeline) -> FilesForm:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
+from typing import Any
 
 from ingestion.domain.pipelines.definition import PipelineDefinition, PipelineInput, Transformer
 from lakehub.kernel.sizes.memory import memory_text
@@ -32,6 +35,11 @@ class Change:
     before: str
     after: str
     effect: Effect
+
+
+def digest_of(content: Any) -> str:
+    """Of what a plan is for, or was made against: values of JSON. The order of names in it makes no difference."""
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def changes_between(before: PipelineDefinition, after: PipelineDefinition) -> tuple[Change, ...]:

@@ -18,7 +18,8 @@ from ingestion.domain.backfills.chunks import (
 from ingestion.domain.backfills.states import ACTIONS, TRANSITIONS, states_for
 from ingestion.models import Backfill, BackfillChunk, BackfillState, ChunkState, JobKind, JobRun, JobState
 from ingestion.runs.copy_lag import has_table
-from ingestion.runs.job_runs import PENDING, check_request
+from ingestion.runs.job_runs import PENDING
+from ingestion.runs.requests.job_checks import check_request
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Conflict, NotFound, Refused

@@ -10,7 +10,8 @@ from django.conf import settings
 
 from ingestion.models import JobKind, JobRun
 from ingestion.raw_chunks.folders import RawFolder, RawLoad
-from ingestion.runs.job_specs import is_landed_feed, raw_chunks_uri
+from ingestion.runs.job_specs import raw_chunks_uri
+from ingestion.runs.requests.source_checks import is_landed_feed
 from ingestion.sources.mysql.snapshot import ROWS
 from ingestion.spark.tables.timeline import open_storage
 from lakehub.catalog.models import Dataset, DatasetCopy

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from ingestion.models import JobKind, JobRun
 from ingestion.raw_chunks.folders import RawFolder
 from ingestion.runs.job_runs import ACTIVE
-from ingestion.runs.job_specs import is_landed_feed, raw_chunks_uri
+from ingestion.runs.job_specs import raw_chunks_uri
+from ingestion.runs.requests.source_checks import is_landed_feed
 from ingestion.spark.tables.timeline import open_storage
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue

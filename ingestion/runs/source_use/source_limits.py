@@ -22,8 +22,8 @@ from django.db.models.functions import Now
 
 from ingestion.captures.servers import server_of
 from ingestion.models import JobKind, JobRun, SourcePlace, SourceQuota
-from ingestion.runs.job_specs import is_landed_feed
 from ingestion.runs.leases import LEASE_DURATION, lease_end
+from ingestion.runs.requests.source_checks import is_landed_feed
 from ingestion.runs.source_use import paused_runs
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options

@@ -34,7 +34,7 @@ from ingestion.sources import Chunk
 from ingestion.spark.changes.broken_raw import is_broken_raw
 from ingestion.spark.changes.mended_cells import event_of_cell, mended_cell
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
-from ingestion.spark.contract.spec import resolved_options
+from ingestion.spark.contract.secret_refs import resolved_options
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import staging, write_path
 from ingestion.spark.loading.fitting import FitRules, fit_rows

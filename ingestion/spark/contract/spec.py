@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,6 @@ from ingestion.spark.contract.strict_json import ContractError, dump, load
 from lakehub.kernel.suggest import did_you_mean
 
 SPEC_VERSION = 1
-
-
-class MissingSecret(LookupError):
-    """A secret is referred to that nobody gave."""
 
 
 @dataclass(frozen=True)
@@ -306,21 +302,6 @@ class JobSpec:
         return None if self.upto is None else parse_instant(self.upto, "upto")
 
 
-def resolve_secret(reference: str, secrets: Mapping[str, str]) -> str:
-    """The value behind `env:NAME`."""
-    scheme, _, name = reference.partition(":")
-    if scheme != "env" or not name:
-        raise ContractError(f"{reference!r} is no reference of a secret: expected the form env:NAME.")
-    try:
-        return secrets[name]
-    except KeyError:
-        raise MissingSecret(f"The secret `{name}` was not given. Set the environment variable {name}.") from None
-
-
-def resolved_options(origin: SourceSpec, secrets: Mapping[str, str]) -> dict[str, str]:
-    return origin.options | {name: resolve_secret(ref, secrets) for name, ref in origin.option_refs.items()}
-
-
 def parse_instant(text: str, name: str) -> datetime:
     """An ISO 8601 time with an offset, in UTC."""
     try:
@@ -334,72 +315,75 @@ def parse_instant(text: str, name: str) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _validation_errors(spec: JobSpec) -> list[str]:
-    table, problems = spec.table, []
+def _validation_errors(spec: JobSpec) -> Iterator[str]:
     if spec.spec_version != SPEC_VERSION:
-        problems.append(f"The spec has version {spec.spec_version}, but this program reads version {SPEC_VERSION}.")
+        yield f"The spec has version {spec.spec_version}, but this program reads version {SPEC_VERSION}."
     if spec.kind not in KINDS:
-        problems.append(f"There is no job of the kind `{spec.kind}`.{did_you_mean(spec.kind, KINDS)}")
+        yield f"There is no job of the kind `{spec.kind}`.{did_you_mean(spec.kind, KINDS)}"
     elif spec.kind in READING_KINDS and (spec.source is None) == (spec.pipeline is None):
-        problems.append(f"A job of the kind `{spec.kind}` needs a `source` or a `pipeline`, one of the two.")
-    problems += [
-        f"{label} is {uri!r}, which is not a URI such as file:///lake/dc1/{table.name}."
-        for label, uri in _named_uris(spec)
-        if not urlsplit(uri).scheme
-    ]
-    if not table.record_key:
-        problems.append(f"The table `{table.name}` has no record key: name the columns that identify a record.")
-    if table.keeps_history and not (table.history_uri and table.has_metadata):
-        problems.append(f"The table `{table.name}` keeps a history, so it needs `history_uri` and `tombstone_uri`.")
-    if table.history_days < 0:
-        problems.append(f"`table.history_days` is {table.history_days}: it is a whole number of days, 0 for ever.")
+        yield f"A job of the kind `{spec.kind}` needs a `source` or a `pipeline`, one of the two."
+    for label, uri in _named_uris(spec):
+        if not urlsplit(uri).scheme:
+            yield f"{label} is {uri!r}, which is not a URI such as file:///lake/dc1/{spec.table.name}."
+    yield from _table_errors(spec.table)
     if spec.source is not None:
-        problems += _limit_errors(spec.source)
-    if table.retention_hours < 1:
-        problems.append(
-            f"`table.retention_hours` is {table.retention_hours}: it is a whole number of hours, at least 1."
-        )
-    if table.max_file_mib < 1:
-        problems.append(f"`table.max_file_mib` is {table.max_file_mib}: it is a whole number of MiB, at least 1.")
-    if spec.keys and (spec.kind != "backfill" or spec.partitions):
-        problems.append("`keys` are those of a backfill of single rows, which names no partitions.")
-    if spec.kind == "backfill" and not spec.keys and bool(spec.partitions) != bool(table.partition_column):
-        problems.append("A backfill names `partitions` where the table has them, and only there.")
-    if spec.kind == "delete" and (spec.delete is None or bool(spec.delete.keys) == bool(spec.delete.share)):
-        problems.append("A delete needs `delete.keys` or `delete.share`, one of the two.")
-    if spec.delete is not None and spec.delete.share is not None and not 0 < spec.delete.share <= 1:
-        problems.append(f"`delete.share` is {spec.delete.share}: a share lies above 0 and is at most 1.")
-    if spec.kind == "replay" and spec.replay is None:
-        problems.append("A replay needs `replay`: which rows of the error table to try again.")
-    if spec.kind == "set_position" and (spec.log_move is None or spec.source is None):
-        problems.append(
-            "A job of the kind `set_position` needs `log_move` and a `source`: where to read the changelog on."
-        )
-    if spec.kind == "replicate" and spec.replication is None:
-        problems.append("A job of the kind `replicate` needs `replication`: the table that this one is made equal to.")
-    if spec.replication is not None and spec.replication.mib_per_s is not None and not spec.replication.mib_per_s > 0:
-        problems.append(f"`replication.mib_per_s` is {spec.replication.mib_per_s}: it is above 0, or left out.")
-    if spec.cluster.min_files < 2 or spec.cluster.max_mib < 1 or not spec.cluster.quiet_s >= 0:
-        problems.append(
-            "`cluster` needs `min_files` of at least 2, `max_mib` of at least 1, and `quiet_s` of at least 0."
-        )
-    if not 0 < spec.verify.share <= 1:
-        problems.append(f"`verify.share` is {spec.verify.share}: a share lies above 0 and is at most 1.")
+        yield from _limit_errors(spec.source)
+    yield from _row_errors(spec)
+    yield from _work_errors(spec)
     if spec.upto is not None:
         parse_instant(spec.upto, "upto")
-    return problems
 
 
-def _limit_errors(source: SourceSpec) -> list[str]:
+def _table_errors(table: TableSpec) -> Iterator[str]:
+    if not table.record_key:
+        yield f"The table `{table.name}` has no record key: name the columns that identify a record."
+    if table.keeps_history and not (table.history_uri and table.has_metadata):
+        yield f"The table `{table.name}` keeps a history, so it needs `history_uri` and `tombstone_uri`."
+    if table.history_days < 0:
+        yield f"`table.history_days` is {table.history_days}: it is a whole number of days, 0 for ever."
+    if table.retention_hours < 1:
+        yield f"`table.retention_hours` is {table.retention_hours}: it is a whole number of hours, at least 1."
+    if table.max_file_mib < 1:
+        yield f"`table.max_file_mib` is {table.max_file_mib}: it is a whole number of MiB, at least 1."
+
+
+def _row_errors(spec: JobSpec) -> Iterator[str]:
+    """Of the rows that a job reads again or deletes."""
+    if spec.keys and (spec.kind != "backfill" or spec.partitions):
+        yield "`keys` are those of a backfill of single rows, which names no partitions."
+    if spec.kind == "backfill" and not spec.keys and bool(spec.partitions) != bool(spec.table.partition_column):
+        yield "A backfill names `partitions` where the table has them, and only there."
+    if spec.kind == "delete" and (spec.delete is None or bool(spec.delete.keys) == bool(spec.delete.share)):
+        yield "A delete needs `delete.keys` or `delete.share`, one of the two."
+    if spec.delete is not None and spec.delete.share is not None and not 0 < spec.delete.share <= 1:
+        yield f"`delete.share` is {spec.delete.share}: a share lies above 0 and is at most 1."
+    if spec.kind == "replay" and spec.replay is None:
+        yield "A replay needs `replay`: which rows of the error table to try again."
+
+
+def _work_errors(spec: JobSpec) -> Iterator[str]:
+    """Of what else a kind of job needs to know."""
+    if spec.kind == "set_position" and (spec.log_move is None or spec.source is None):
+        yield "A job of the kind `set_position` needs `log_move` and a `source`: where to read the changelog on."
+    if spec.kind == "replicate" and spec.replication is None:
+        yield "A job of the kind `replicate` needs `replication`: the table that this one is made equal to."
+    if spec.replication is not None and spec.replication.mib_per_s is not None and not spec.replication.mib_per_s > 0:
+        yield f"`replication.mib_per_s` is {spec.replication.mib_per_s}: it is above 0, or left out."
+    if spec.cluster.min_files < 2 or spec.cluster.max_mib < 1 or not spec.cluster.quiet_s >= 0:
+        yield "`cluster` needs `min_files` of at least 2, `max_mib` of at least 1, and `quiet_s` of at least 0."
+    if not 0 < spec.verify.share <= 1:
+        yield f"`verify.share` is {spec.verify.share}: a share lies above 0 and is at most 1."
+
+
+def _limit_errors(source: SourceSpec) -> Iterator[str]:
     if source.rows_per_s is not None and not source.rows_per_s > 0:
-        return [f"`source.rows_per_s` is {source.rows_per_s}: it is above 0, or left out."]
+        yield f"`source.rows_per_s` is {source.rows_per_s}: it is above 0, or left out."
     if source.readers < 1:
-        return [f"`source.readers` is {source.readers}: it is a whole number, at least 1."]
+        yield f"`source.readers` is {source.readers}: it is a whole number, at least 1."
     try:
         source.limits  # noqa: B018  asked for its errors
     except ValueError as problem:
-        return [str(problem)]
-    return []
+        yield str(problem)
 
 
 def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:

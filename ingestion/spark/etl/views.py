@@ -14,6 +14,7 @@ from ingestion.spark.etl.changed_rows import changed_rows
 from ingestion.spark.etl.input_changes import ChangedFiles, problem_of_input
 from ingestion.spark.job import JobError
 from ingestion.spark.tables.hudi import META_COLUMNS, read_at
+from ingestion.spark.tables.spark_columns import without_negative_zeros
 from ingestion.spark.tables.timeline import Timeline
 
 _OF_SESSION = ("spark.sql.variable.substitute", "spark.sql.session.timeZone")
@@ -44,8 +45,9 @@ class InputViews:
         """`rows`: of `session`."""
         views = cls(session, pipeline)
         for name, frame in rows.items():
-            frame.createOrReplaceTempView(name)
-            views.columns[name] = frame.schema
+            read = without_negative_zeros(frame)
+            read.createOrReplaceTempView(name)
+            views.columns[name] = read.schema
         return views
 
     def add_changes(self, changes: Mapping[str, ChangedFiles]) -> None:
@@ -56,7 +58,8 @@ class InputViews:
             if files.is_empty:
                 rows.createOrReplaceTempView(f"{ANY}{each.name}")
                 continue
-            before, now = changed_rows(self.session, each.uri, files, self.columns[each.name])
+            both = changed_rows(self.session, each.uri, files, self.columns[each.name])
+            before, now = map(without_negative_zeros, both)
             before.unionByName(now).createOrReplaceTempView(f"{CHANGED}{each.name}")
             rows.unionByName(before).createOrReplaceTempView(f"{ANY}{each.name}")
 

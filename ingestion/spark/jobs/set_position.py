@@ -11,7 +11,8 @@ from ingestion.domain.log_moves import LogMove, plan_move
 from ingestion.domain.schema import SchemaEvolution
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import LogMoveSpec, resolved_options
+from ingestion.spark.contract.secret_refs import resolved_options
+from ingestion.spark.contract.spec import LogMoveSpec
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import rereading, staging, write_path
 from ingestion.spark.loading.rereading import ReadingStart

@@ -1,8 +1,8 @@
-"""Columns of nested types in Spark: their type, a stored one in the type that it widens to, and what they are compared by."""
+"""Columns in Spark: their type, a stored one in the type that it widens to, what those of nested types are compared by, and numbers without a negative zero."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -60,3 +60,37 @@ def comparable(column: Column, type_: ColumnType) -> Column:
             parts = [comparable(column[name], field).alias(name) for name, field in fields]
             return F.when(column.isNotNull(), F.struct(*parts))
     raise AssertionError(type_)
+
+
+def without_negative_zeros(rows: DataFrame) -> DataFrame:
+    """-0.0 becomes 0.0, within structures too. GROUP BY, DISTINCT, joins and windows take both for one number, but as texts they differ."""
+    types = {field.name: field.dataType for field in rows.schema.fields if _has_floats(field.dataType)}
+    values = {name: _without_negative_zero(F.col(f"`{name}`"), type_) for name, type_ in types.items()}
+    return rows.withColumns(values) if values else rows
+
+
+def _has_floats(type_: T.DataType) -> bool:
+    match type_:
+        case T.ArrayType():
+            return _has_floats(type_.elementType)
+        case T.MapType():
+            return _has_floats(type_.valueType)
+        case T.StructType():
+            return any(_has_floats(field.dataType) for field in type_.fields)
+    return isinstance(type_, T.FloatType | T.DoubleType)
+
+
+def _without_negative_zero(column: Column, type_: T.DataType) -> Column:
+    match type_:
+        case _ if not _has_floats(type_):
+            return column
+        case T.ArrayType():
+            return F.transform(column, lambda item: _without_negative_zero(item, type_.elementType))
+        case T.MapType():
+            return F.transform_values(column, lambda _, item: _without_negative_zero(item, type_.valueType))
+        case T.StructType():
+            parts = [
+                _without_negative_zero(column[field.name], field.dataType).alias(field.name) for field in type_.fields
+            ]
+            return F.when(column.isNotNull(), F.struct(*parts))
+    return column + F.lit(0).cast(type_)  # by IEEE 754, -0.0 + 0.0 is 0.0

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from ingestion.domain.accounting import RowCounts
 from ingestion.spark.contract.report import IndexUse, JobReport, WrittenKeys
-from ingestion.spark.contract.spec import JobSpec, MissingSecret, resolve_secret
+from ingestion.spark.contract.secret_refs import MissingSecret, resolve_secret
+from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.strict_json import ContractError
 from tests.text_strategies import any_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestion.domain.pipelines.plan import Effect, changes_between, makes_other_rows
+from ingestion.domain.pipelines.plan import Effect, changes_between, digest_of, makes_other_rows
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import read_pipeline
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
@@ -95,3 +95,9 @@ def test_a_column_that_the_source_has_lost_is_not_missed_by_jobs() -> None:
     read_pipeline(texts, {"flights": (), "airlines": COLUMNS["airlines"]}, is_strict=True)
     unnamed = {**texts, "transform.sql": TRANSFORM.replace("sum(f.delay)", "sum(dely)")}
     read_pipeline(unnamed, {"flights": (), "airlines": COLUMNS["airlines"]}, is_strict=True)
+
+
+def test_a_digest_is_of_what_files_say_and_not_of_their_order() -> None:
+    texts = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM}
+    assert digest_of(texts) == digest_of(dict(reversed(texts.items())))
+    assert digest_of([texts, {}]) != digest_of([{**texts, "table.sql": TABLE + " "}, {}]) != digest_of([None, {}])

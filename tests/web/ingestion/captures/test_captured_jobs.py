@@ -19,7 +19,8 @@ from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.run_worker import Worker, run_next
 from ingestion.schemas import registry
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
-from ingestion.spark.contract.spec import JobSpec, resolved_options
+from ingestion.spark.contract.secret_refs import resolved_options
+from ingestion.spark.contract.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 from tests import factories as given

@@ -11,8 +11,9 @@ from django.test import Client
 
 from ingestion.captures.records import capture_of
 from ingestion.models import JobRun
-from ingestion.runs import job_runs, job_specs
+from ingestion.runs import job_runs
 from ingestion.runs.job_specs import job_spec_of
+from ingestion.runs.requests import source_checks
 from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -62,7 +63,7 @@ def test_rows_are_asked_for_by_command_and_told_to_the_job(captured: DatasetCopy
 def test_what_cannot_be_read_again_is_refused(
     captured: DatasetCopy, params: dict[str, object], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_specs, "MAX_KEYS", 3)
+    monkeypatch.setattr(source_checks, "MAX_KEYS", 3)
     with pytest.raises(Refused) as refused:
         job_runs.request_run(captured, "backfill", params, asked_by="ana", now=NOW)
     assert why in f"{refused.value} {refused.value.fields}"
