@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from ingestion.domain.checkpoint import Position
 from ingestion.domain.pipelines.view_names import INPUTS
 from ingestion.domain.schema import SchemaEvolution, evolve_schema
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import PipelineSpec
+from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl import reach, recomputing
 from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
@@ -28,7 +29,7 @@ from ingestion.spark.loading.committing import commit_once, staged_rows
 from ingestion.spark.loading.staging import StagedBatch
 from ingestion.spark.loading.write_path import CommitPlan
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import DamagedTable, Timeline
 
 
 def load(job: Job) -> JobReport:
@@ -99,10 +100,7 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
         return _skip(job, start, before)
     try:
         with job.phase("read"):
-            changes = {
-                each.name: changed_files(each.uri, before.get(each.name, ""), is_followed=bool(each.affected_keys))
-                for each in job.pipeline_spec.inputs
-            }
+            changes = {each.name: _changes_of(each, before.get(each.name, "")) for each in job.pipeline_spec.inputs}
         if all(each.after == each.upto for each in changes.values()):
             return job.nothing_to_do_report(
                 instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position)
@@ -113,6 +111,24 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
         logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, gone)
         report = load_again(job, start)
         return replace(report, output={**report.output, "made_anew": str(gone)})
+
+
+def _changes_of(each: PipelineInputSpec, after: str) -> ChangedFiles:
+    """Raises HistoryGone, and JobError as `_damage_named` does."""
+    with _damage_named(each):
+        return changed_files(each.uri, after, is_followed=bool(each.affected_keys))
+
+
+@contextmanager
+def _damage_named(each: PipelineInputSpec) -> Iterator[None]:
+    """Raises JobError where the timeline of the input is damaged. What its writer cannot restore, it makes anew: nothing of this pipeline is dropped for it."""
+    try:
+        yield
+    except DamagedTable as damaged:
+        raise JobError(
+            f"The timeline of the input `{each.name}` at {each.uri} is damaged. {damaged.fault} Restore that file from a backup, "
+            "or have the table made anew by whoever writes it: the next run goes on from there."
+        ) from damaged
 
 
 def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> dict[str, dict[str, int]]:
@@ -221,7 +237,9 @@ def _evolution(job: Job) -> SchemaEvolution:
 def _position_now(pipeline: PipelineSpec) -> Position:
     """Raises JobError where an input is no table yet, or one that cannot be followed."""
     for each in pipeline.inputs:
-        if problem := problem_of_input(each.uri):
+        with _damage_named(each):
+            problem = problem_of_input(each.uri)
+        if problem:
             raise JobError(f"The input `{each.name}` at {each.uri} {problem}.")
     completions = {each.name: Timeline(each.uri).latest_completion() for each in pipeline.inputs}
     if empty := [each for each in pipeline.inputs if not completions[each.name]]:

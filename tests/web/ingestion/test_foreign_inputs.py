@@ -74,6 +74,29 @@ def test_what_others_commit_waits_to_be_read_and_begins_a_run(airlines: DatasetC
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 3 * MINUTE)] == ["incremental"]
 
 
+def test_a_commit_that_cannot_be_read_keeps_no_later_one_from_being_seen(
+    airlines: DatasetCopy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run that follows commits begins, and says itself what is wrong with the table."""
+    copy = given.copy_of(register_pipeline({**TEXTS, "pipeline.yaml": PIPELINE.replace("every: 30m", "every: commit")}, actor="ana", now=NOW).dataset)  # fmt: skip
+    given.run(copy, JobKind.BOOTSTRAP, started_at=NOW, ended_at=NOW)
+    tasks.record_lake_commits()
+    damaged, later = (f"{NOW + minutes * MINUTE:%Y%m%d%H%M%S}000" for minutes in (1, 2))
+    lake.commit(airlines, damaged, {"": (0, 2, 0)})
+    (file,) = (properties_of(airlines).parent / "timeline").glob(f"{damaged}_*")
+    content = file.read_bytes()
+    file.write_bytes(b"no Avro")
+    lake.commit(airlines, later, {"": (0, 2, 0)})
+    tasks.record_lake_commits()
+    known = Commit.objects.filter(copy=airlines).order_by("instant").values_list("instant", flat=True)
+    assert [*known] == ["20261117100000000", later]
+    assert f"The file {file.as_uri()} cannot be read: " in caplog.text
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 3 * MINUTE)] == ["incremental"]
+    file.write_bytes(content)
+    tasks.record_lake_commits()
+    assert [*known.all()] == ["20261117100000000", damaged, later]
+
+
 def test_commits_of_tables_that_no_pipeline_reads_are_not_recorded(airlines: DatasetCopy) -> None:
     tasks.record_lake_commits()
     assert not Commit.objects.filter(copy=airlines).exists()
