@@ -260,6 +260,7 @@ class BackfillAdmin(_ReadOnlyAdmin):
     list_display = ("id", "copy", "first", "last", "state", "asked_by", "asked_at", "ended_at", "error")
     list_filter = ("state",)
     search_fields = ("copy__dataset__name",)
+    exclude = ("noted",)
 
 
 @admin.register(RefusedBatch)

@@ -1,13 +1,15 @@
-"""A web server on loopback that keeps what is posted to it, and answers as it is told."""
+"""Web servers on loopback: one keeps what is posted to it, and answers as it is told; one never ends its answer."""
 
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Event, Thread
 from typing import Any
 
 
@@ -52,3 +54,29 @@ def web_server() -> Iterator[Receiver]:
         yield kept
         server.shutdown()
         thread.join()
+
+
+HALF_A_HEADER = b"HTTP/1.1 200 OK\r\nX-Slow: "
+
+
+@contextmanager
+def dripping_server(begin: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """Its port on loopback. It answers each connection with `begin`, and then with a letter every few hundredths of a second for ever."""
+    over = Event()
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            with tls.wrap_socket(self.request, server_side=True) if tls else self.request as peer, suppress(OSError):
+                peer.sendall(begin)
+                while not over.wait(0.02):
+                    peer.sendall(b"a")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()

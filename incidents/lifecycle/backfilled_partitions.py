@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -13,10 +13,11 @@ from zoneinfo import ZoneInfo
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from incidents.domain.incident.backfilled import Affected, MadeAnew, backfilled_text, made_anew_of
+from incidents.domain.incident.backfilled import Affected, MadeAnew, Noted, backfilled_text, made_anew_of
 from incidents.models import IncidentEvent, Span, UserReport
 from incidents.record import transitions
 from ingestion.models import Backfill, BackfillState, ChunkState, JobKind, JobRun, JobState
+from ingestion.runs.backfills.progress import ended_count
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.interval import EVERYTHING, Interval
@@ -26,6 +27,8 @@ KIND = "backfilled"
 """Of the event."""
 LOOK_BACK = timedelta(days=1)
 """How long after its end a backfill is still looked at."""
+_NO_NEWS = (KIND, "span_closed", "commented")
+"""Kinds of events: what passes now was made anew while it failed all the same."""
 _MAX_REMEMBERED = 20_000
 """Names of partitions: as many as the largest backfill has."""
 
@@ -47,47 +50,77 @@ class _Work:
 
 def note_backfilled(*, now: datetime) -> int:
     """How many entries were made or changed. A second call changes nothing."""
-    noted = 0
-    for work in (*_backfills(now - LOOK_BACK), *_single_runs(now - LOOK_BACK)):
-        with log_and_continue(f"Noting {work.key} {work.number} at incidents"):
+    noted, since = 0, now - LOOK_BACK
+    for backfill in _recent_backfills(since):
+        with log_and_continue(f"Noting backfill {backfill.pk} at incidents"):
+            noted += _note_news(backfill, now)
+    for work in _single_runs(since):
+        with log_and_continue(f"Noting run {work.number} at incidents"):
             noted += _note(work)
     return noted
+
+
+def _recent_backfills(since: datetime) -> QuerySet[Backfill]:
+    recent = Backfill.objects.filter(_alive(since)).order_by("pk")
+    return recent.select_related("copy__dataset", "copy__data_center", "copy__rebuild")
+
+
+def _note_news(backfill: Backfill, now: datetime) -> int:
+    """Its chunks are read only where there is something new: they are up to 20,000, and it is looked at for a day after its end."""
+    if not _is_affected(backfill.copy, backfill.asked_at):
+        return 0
+    state = _state_of(backfill, now)  # before its chunks: what ends meanwhile is news to the next look
+    if backfill.noted and not _noted(backfill.noted).is_outdated(state):
+        return 0
+    work = _work_of(backfill)
+    changed = _note(work) if work.made else 0
+    Backfill.objects.filter(pk=backfill.pk).update(noted=asdict(state) | {"at": now.isoformat()})
+    return changed
+
+
+def _noted(stored: Mapping[str, Any]) -> Noted:
+    return Noted(datetime.fromisoformat(stored["at"]), stored["ended"], stored["rest"])
+
+
+def _state_of(backfill: Backfill, now: datetime) -> Noted:
+    """Nothing that an incident is about changes without an event of its own, so their number is enough."""
+    unresolved = Q(incident__resolved_at=None) | Q(incident__resolved_at__gt=backfill.asked_at)
+    events = IncidentEvent.objects.filter(unresolved, incident__dataset=backfill.copy.dataset_id).exclude(
+        kind__in=_NO_NEWS
+    )
+    own = (backfill.state, backfill.error, backfill.resumed_at, backfill.ended_at)
+    return Noted(now, ended_count(backfill), "; ".join(map(str, (*own, events.count()))))
 
 
 def _alive(since: datetime) -> Q:
     return Q(ended_at=None) | Q(ended_at__gt=since)
 
 
-def _backfills(since: datetime) -> Iterator[_Work]:
-    recent = Backfill.objects.filter(_alive(since)).order_by("pk")
-    for backfill in recent.select_related("copy__dataset", "copy__data_center", "copy__rebuild"):
-        if not _is_affected(backfill.copy, backfill.asked_at):
-            continue
-        done = backfill.chunks.filter(state=ChunkState.SUCCEEDED, ended_at__isnull=False).order_by("number")
-        made = [
-            MadeAnew(
-                _partitions(backfill.copy, chunk.partitions),
-                chunk.began_at or backfill.asked_at,
-                chunk.ended_at,
-                chunk.run_id,
-                chunk.rows,
-                chunk.number,
-            )
-            for chunk in done
-            if chunk.ended_at is not None
-        ]
-        if made:
-            yield _Work(
-                "backfill",
-                backfill.pk,
-                backfill.copy,
-                backfill.asked_by,
-                backfill.asked_at,
-                made,
-                backfill.chunks.count(),
-                _ending(backfill),
-                backfill.ended_at,
-            )
+def _work_of(backfill: Backfill) -> _Work:
+    done = backfill.chunks.filter(state=ChunkState.SUCCEEDED, ended_at__isnull=False).order_by("number")
+    made = [
+        MadeAnew(
+            _partitions(backfill.copy, chunk.partitions),
+            chunk.began_at or backfill.asked_at,
+            chunk.ended_at,
+            chunk.run_id,
+            chunk.rows,
+            chunk.number,
+        )
+        for chunk in done
+        if chunk.ended_at is not None
+    ]
+    return _Work(
+        "backfill",
+        backfill.pk,
+        backfill.copy,
+        backfill.asked_by,
+        backfill.asked_at,
+        made,
+        backfill.chunks.count(),
+        _ending(backfill),
+        backfill.ended_at,
+    )
 
 
 def _single_runs(since: datetime) -> Iterator[_Work]:

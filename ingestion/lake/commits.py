@@ -6,6 +6,7 @@ A job's report is a hint; this is the truth. A commit that was made just before 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -35,7 +36,7 @@ from ingestion.lake.touches import load_parts
 from ingestion.lake.touches.follow_batches import merge_into_rows
 from ingestion.lake.touches.load_parts import Touches
 from ingestion.models import Commit, Finding, JobKind, JobRun, TouchedPartition
-from ingestion.spark.tables.timeline import LakeCommit, PartitionChange, Timeline
+from ingestion.spark.tables.timeline import CompletedFile, DamagedTable, LakeCommit, PartitionChange, Timeline
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -54,7 +55,10 @@ _KEY_LENGTH = len(str(UUID(int=0)))
 
 
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
-    """The commits that were not known, in the order of their completion. Safe to run twice, or in two processes at once."""
+    """The commits that were not known, in the order of their completion. Safe to run twice, or in two processes at once.
+
+    Raises DamagedTable; of a table that others write all that can be read is recorded before, so that what reads it goes on.
+    """
     timeline = Timeline(
         copy.uri or table_uri(copy)
     )  # after each batch of a follower: its own table needs no connection
@@ -64,9 +68,17 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     # A range: a timeline may hold more commits than a query takes values.
     stored_commits = Commit.objects.filter(copy=copy, instant__gte=min(file.instant for file in files))
     known_instants = set(stored_commits.values_list("instant", flat=True))
-    lake_commits = timeline.read(file for file in files if file.instant not in known_instants)
-    if not copy.uri:
-        lake_commits = tuple(_by_others(commit) for commit in lake_commits)
+    new_files = [file for file in files if file.instant not in known_instants]
+    if copy.uri:
+        return _record_all(copy, timeline.read(new_files), now=now)
+    lake_commits, damaged = _by_others(timeline, new_files)
+    recorded_commits = _record_all(copy, lake_commits, now=now)
+    if damaged is not None:
+        raise damaged
+    return recorded_commits
+
+
+def _record_all(copy: DatasetCopy, lake_commits: Sequence[LakeCommit], *, now: datetime) -> list[Commit]:
     schemas = [commit.run.get("schema", {}) for commit in lake_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
     recorded_commits = [record_commit(copy, commit, now=now) for commit in lake_commits]
@@ -77,8 +89,19 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     return [commit for commit in recorded_commits if commit is not None]
 
 
-def _by_others(commit: LakeCommit) -> LakeCommit:
-    """Of a table that Lakehub only monitors: what a Lakehub of others has left in it is about its own source and jobs, and no fact of this one."""
+def _by_others(timeline: Timeline, files: Iterable[CompletedFile]) -> tuple[list[LakeCommit], DamagedTable | None]:
+    """Of a table that Lakehub only monitors: what a Lakehub of others has left in it is about its own source and jobs, and no fact of this one. And why one cannot be read."""
+    lake_commits = list[LakeCommit]()
+    damaged: DamagedTable | None = None
+    for file in files:
+        try:
+            lake_commits += timeline.read([file])
+        except DamagedTable as problem:
+            damaged = problem
+    return [_without_facts(commit) for commit in lake_commits], damaged
+
+
+def _without_facts(commit: LakeCommit) -> LakeCommit:
     return replace(
         commit, run={}, checkpoint_json="", is_part_of_load=False, has_digest_of_source=False, schema_version=None
     )

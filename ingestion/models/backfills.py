@@ -45,6 +45,8 @@ class Backfill(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
     """Why it has ended otherwise than done."""
+    noted = models.JSONField(default=dict, blank=True)
+    """How far it was, and what had happened at the incidents of its dataset, when it was noted there last; the app of incidents writes it."""
 
     class Meta:
         constraints: ClassVar = [
@@ -84,6 +86,7 @@ class BackfillChunk(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["id"], condition=Q(state="running"), name="chunk_at_work"),
             models.Index(fields=["backfill", "number"], condition=Q(state="waiting"), name="chunk_waiting"),
+            models.Index(fields=["backfill", "-ended_at"], condition=Q(ended_at__isnull=False), name="chunk_ended"),
         ]
 
     @property

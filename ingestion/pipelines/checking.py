@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,7 +14,8 @@ from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE
 from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
-from ingestion.pipelines.resources import check_resources
+from ingestion.pipelines.checks.loops import folder_of, made_from
+from ingestion.pipelines.checks.resources import check_resources
 from ingestion.pipelines.specs import column_names
 from ingestion.pipelines.transformers import check_transformers
 from ingestion.ports import audit_check
@@ -23,8 +23,7 @@ from ingestion.spark.etl.input_changes import problem_of_input
 from ingestion.spark.tables.timeline import DamagedTable, NotATable
 from lakehub.accounts.models import Team
 from lakehub.catalog.metadata import MetadataUnavailable
-from lakehub.catalog.models import DataCenter, Dataset, FeedKind, LineageEdge
-from lakehub.catalog.storages import local_path
+from lakehub.catalog.models import DataCenter, Dataset, FeedKind
 from lakehub.kernel.suggest import HintBudget, did_you_mean
 
 _MAX_NAMES = 1000
@@ -156,42 +155,36 @@ def _audit_problems(pipeline: PipelineDefinition, inputs: Mapping[str, Dataset])
 
 
 def _circle_problems(target: Dataset | None, inputs: Mapping[str, Dataset]) -> list[Problem]:
-    """Nothing is made from itself, through however many others."""
     if target is None:
         return []
-    reached, edge = set[int](), {target.pk}
-    while edge:
-        reached |= edge
-        edge = {*LineageEdge.objects.filter(upstream__in=edge).values_list("downstream", flat=True)} - reached
+    ways = made_from(target, inputs.values())
     return [
         Problem(
             PIPELINE_FILE,
             0,
-            f"The input `{name}` is made from `{target.name}` itself, by way of lineage: a pipeline cannot read what is made from its target.",
+            f"The input `{name}` is made from `{target.name}` itself, by way of lineage{ways[dataset.pk]}: a pipeline cannot read what is made from its target. "
+            f"Remove the input, or have it made without what comes from `{target.name}`.",
         )
         for name, dataset in inputs.items()
-        if dataset.pk in reached
+        if dataset.pk in ways
     ]
 
 
 def _table_problems(inputs: Mapping[str, Dataset], target: Dataset | None) -> Iterator[Problem]:
     """Of tables that others write: what they are is known before the first run."""
-    own = set() if target is None else {_place(copy.uri) for copy in target.copies.all()}
+    own = set() if target is None else {folder_of(copy.uri) for copy in target.copies.all()}
     monitored = {name: dataset for name, dataset in inputs.items() if not dataset.ingested}
     for name, dataset in monitored.items():
         for copy in lake_copies().filter(dataset=dataset):
             try:
                 uri = table_uri(copy)
-                problem = "is the table that the pipeline itself makes" if _place(uri) in own else problem_of_input(uri)
+                problem = (
+                    "is the table that the pipeline itself makes" if folder_of(uri) in own else problem_of_input(uri)
+                )
             except (MetadataUnavailable, NotATable, DamagedTable, OSError) as unread:
                 problem = f"cannot be read: {unread}"
             if problem:
                 yield Problem(PIPELINE_FILE, 0, f"The input `{name}` in {copy.data_center} {problem}.")
-
-
-def _place(uri: str) -> str:
-    """The same for all links to one folder."""
-    return os.path.realpath(local_path(uri)) if uri.startswith("file:") else uri.rstrip("/")
 
 
 def _shared_centers(datasets: Collection[Dataset]) -> set[int]:

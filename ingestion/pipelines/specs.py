@@ -8,8 +8,8 @@ from ingestion.domain.pipelines.reading import inputs_of, read_pipeline
 from ingestion.domain.pipelines.version import version_of
 from ingestion.lake.lake_copies import lake_copies, table_uri
 from ingestion.models import Pipeline
+from ingestion.pipelines.checks.resources import allowed_resources
 from ingestion.pipelines.input_specs import input_specs
-from ingestion.pipelines.resources import allowed_resources
 from ingestion.pipelines.transformers import transformer_specs, transformers_folder
 from ingestion.ports import auditor
 from ingestion.spark.contract.spec import PipelineSpec

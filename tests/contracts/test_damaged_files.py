@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.sources import SOURCES, SourceConfig, SourceError
-from ingestion.spark.tables.timeline import DamagedTable, Timeline
+from ingestion.spark.tables.timeline import CommitArchived, DamagedTable, Timeline
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTable
 from lakehub.catalog.storages import STORAGES
@@ -195,6 +195,24 @@ def test_a_timeline_that_is_damaged_names_the_file(tmp_path: Path, name: str, da
         DamagedTable, match=f"The file {tmp_path.as_uri()}/{re.escape(name)} cannot be read: .*drop the copy"
     ):
         look()
+
+
+@pytest.mark.parametrize("damage", [cut_in_half, empty, other_bytes])
+def test_so_is_the_record_of_a_commit_that_a_pipeline_follows(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    file = tmp_path / COMMIT
+    file.parent.mkdir(parents=True)
+    with file.open("wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "c", "fields": []}, [{}])
+    timeline = Timeline(tmp_path.as_uri())
+    (commit,) = timeline.completed()
+    assert timeline.record(commit) == {}
+    damage(file)
+    with pytest.raises(DamagedTable, match=f"The file {file.as_uri()} cannot be read: ") as error:
+        timeline.record(commit)
+    assert error.value.fault in str(error.value)
+    file.unlink()
+    with pytest.raises(CommitArchived):
+        timeline.record(commit)
 
 
 def test_an_sqlite_file_that_is_none_is_named(tmp_path: Path) -> None:

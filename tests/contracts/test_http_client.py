@@ -5,11 +5,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -25,7 +22,8 @@ from incidents.channels.webhook import SIGNATURE, TIMESTAMP, signature, signing_
 from lakehub.http.outgoing import client as http_client
 from lakehub.kernel.errors import Refused
 from tests.contracts.conftest import NOTE, NOW
-from tests.webhook_receiver import Receiver
+from tests.polling import scaled
+from tests.webhook_receiver import HALF_A_HEADER, Receiver, dripping_server
 
 
 def test_a_webhook_is_a_cloud_event(receiver: Receiver, settings: Settings) -> None:
@@ -161,9 +159,35 @@ def test_an_answer_that_never_ends_is_hung_up_on(settings: Settings, monkeypatch
     """It sends a letter now and then, so that no single wait is long."""
     settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = True
     monkeypatch.setattr(http_client, "TIMEOUT", 0.2)
-    with _drip() as port, pytest.raises(DeliveryError, match=r"it took longer than 0\.2 s") as caught:
+    too_long = pytest.raises(DeliveryError, match=r"it took longer than 0\.2 s")
+    with dripping_server(HALF_A_HEADER) as port, too_long as caught:
         CHANNELS.get("webhook")().send(NOTE, f"http://127.0.0.1:{port}/hook", now=NOW)
     assert not caught.value.is_permanent
+
+
+def test_a_body_that_never_ends_is_not_waited_for_where_the_status_says_all(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = True
+    monkeypatch.setattr(http_client, "TIMEOUT", scaled(2))
+    with dripping_server(b"HTTP/1.1 202 Accepted\r\n\r\n") as port:
+        assert CHANNELS.get("webhook")().send(NOTE, f"http://127.0.0.1:{port}/hook", now=NOW) == "202"
+
+
+@pytest.mark.parametrize(
+    "framing",
+    ["", "Content-Length: 65000\r\n", "Transfer-Encoding: chunked\r\n\r\nfde8"],
+    ids=["open", "length", "chunked"],
+)
+def test_a_refusal_that_never_ends_is_one_all_the_same(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, framing: str
+) -> None:
+    settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = True
+    monkeypatch.setattr(http_client, "TIMEOUT", scaled(0.5))
+    begin = f"HTTP/1.1 404 Not Found\r\n{framing}\r\n"
+    with dripping_server(begin.encode()) as port, pytest.raises(DeliveryError, match=r"answered 404") as caught:
+        CHANNELS.get("slack")().send(NOTE, f"http://127.0.0.1:{port}/hook", now=NOW)
+    assert (caught.value.is_permanent, caught.value.status) == (True, "404")
 
 
 def test_so_it_is_under_tls(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -174,7 +198,7 @@ def test_so_it_is_under_tls(settings: Settings, monkeypatch: pytest.MonkeyPatch,
     ours.load_cert_chain(certificate(tmp_path))
     trusting = ssl.create_default_context(cafile=str(tmp_path / "key-and-certificate.pem"))
     monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
-    with _drip(ours) as port, pytest.raises(DeliveryError, match=r"was not reached"):
+    with dripping_server(HALF_A_HEADER, tls=ours) as port, pytest.raises(DeliveryError, match=r"was not reached"):
         CHANNELS.get("webhook")().send(NOTE, f"https://127.0.0.1:{port}/hook", now=NOW)
 
 
@@ -205,29 +229,6 @@ def certificate(folder: Path) -> Path:
 def test_an_address_that_is_no_url_is_refused(name: str, address: str) -> None:
     with pytest.raises(Refused):
         CHANNELS.get(name)().check(address)
-
-
-@contextmanager
-def _drip(tls: ssl.SSLContext | None = None) -> Iterator[int]:
-    """A server that begins an answer and adds a letter every few hundredths of a second."""
-    over = Event()
-
-    def answer(server: socket.socket) -> None:
-        plain, _ = server.accept()
-        with tls.wrap_socket(plain, server_side=True) if tls else plain as peer:
-            peer.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-            while not over.wait(0.02):
-                try:
-                    peer.sendall(b"a")
-                except OSError:
-                    return
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = Thread(target=answer, args=(server,), daemon=True)
-        thread.start()
-        yield server.getsockname()[1]
-        over.set()
-        thread.join()
 
 
 def test_a_name_that_no_host_can_have_is_an_address_that_is_not_reached() -> None:

@@ -106,3 +106,24 @@ def test_tables_whose_changes_cannot_be_seen_are_refused(spark: SparkSession, tm
         assert expected in problem_of_input(lake.uri("orders"))
         assert expected in str(lake.run("bootstrap").error)
         assert not Timeline(lake.uri("wide")).exists
+
+
+@pytest.mark.parametrize("damage", [b"", b"no Avro"])
+def test_a_damaged_timeline_fails_the_run_with_the_input_the_file_and_what_to_do(
+    spark: SparkSession, tmp_path: Path, damage: bytes
+) -> None:
+    """And nothing is lost by it: once the file is restored the next run has what it says."""
+    lake = PipelineLake(spark, tmp_path, ORDERS, {"wide": SUMS})
+    write(lake, [(n, f"2026-11-0{1 + n % 2}", n) for n in range(10)], "bulk_insert")
+    assert lake.run("bootstrap").error is None
+    write(lake, [(0, "2026-11-01", 1_000)], "upsert")
+    newest = Timeline(lake.uri("orders")).completed()[-1]
+    file = tmp_path / "lake" / "orders" / ".hoodie" / "timeline" / newest.name
+    content = file.read_bytes()
+    file.write_bytes(damage)
+    report = lake.run("incremental")
+    assert f"The timeline of the input `orders` at {lake.uri('orders')} is damaged. The file {file.as_uri()} cannot be read: " in str(report.error)  # fmt: skip
+    assert "Restore that file from a backup, or have the table made anew by whoever writes it" in str(report.error)
+    file.write_bytes(content)
+    assert lake.run("incremental").error is None
+    assert lake.differences("wide") == NOTHING

@@ -6,12 +6,16 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from lakehub.kernel.interval import Interval
 
 _MAX_NAMED = 5
+PAUSE = timedelta(minutes=5)
+"""After which entries grow by whatever has ended meanwhile."""
+_GROWTH = 100
+"""The part of the chunks that have ended by which they grow at once: a hundredth."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,28 @@ class MadeAnew:
     run: int | None
     rows: int
     chunk: int = 0
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A backfill as its entries tell of it: at which time they were made, how many of its chunks had ended, and whatever else decides what they say."""
+
+    at: datetime
+    ended: int
+    rest: str
+
+    def is_outdated(self, now: Noted) -> bool:
+        """Whether they are to be made anew, for which all chunks that are done are read.
+
+        Where only chunks have ended since, they grow by a hundredth at a time, or after PAUSE: so what is read in all goes with the number of chunks and with
+        time, and not with the square of that number.
+        """
+        grown = now.ended - self.ended
+        if now.rest != self.rest or grown < 0:
+            return True
+        # One that lies ahead was noted by a clock that was wrong.
+        has_paused = not timedelta() <= now.at - self.at < PAUSE
+        return grown >= max(1, self.ended // _GROWTH) or (grown > 0 and has_paused)
 
 
 def made_anew_of(made: Sequence[MadeAnew], affected: Iterable[Affected]) -> list[MadeAnew]:

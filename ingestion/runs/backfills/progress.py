@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Count, F, Sum
 
@@ -59,6 +59,17 @@ def _progress(backfill: Backfill, facts: Mapping[str, Mapping[str, object]]) -> 
     )
     rows = sum(amounts("changed").values())
     return BackfillProgress(backfill, amounts("chunks"), partitions, rows, left if is_running else None)
+
+
+def ended_count(backfill: Backfill) -> int:
+    """Of chunks that are done or were given up; none of them is read."""
+    return backfill.chunks.filter(ended_at__isnull=False).count()
+
+
+def newest_end(backfill: Backfill) -> datetime | None:
+    """When the last chunk ended."""
+    ended = backfill.chunks.filter(ended_at__isnull=False).order_by("-ended_at")
+    return ended.values_list("ended_at", flat=True).first()
 
 
 def failed_chunks(backfill: Backfill) -> list[BackfillChunk]:

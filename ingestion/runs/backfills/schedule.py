@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from ingestion.lake import findings
 from ingestion.models import Backfill, BackfillChunk, BackfillState, ChunkState, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
+from ingestion.runs.backfills.progress import newest_end
 from ingestion.runs.backfills.requests import end_backfill, take_back_run
 from ingestion.runs.copy_lag import has_table
 from lakehub.kernel.errors import Conflict, Refused
@@ -92,8 +93,7 @@ def _waits_for_writer(backfill: Backfill, *, now: datetime) -> bool:
     due = JobRun.objects.filter(
         copy=backfill.copy_id, kind=JobKind.INCREMENTAL, state__in=(JobState.QUEUED, JobState.RUNNING)
     )
-    newest = backfill.chunks.exclude(ended_at=None).order_by("-ended_at").values_list("ended_at", flat=True).first()
-    since = max(filter(None, (newest, backfill.resumed_at)))
+    since = max(filter(None, (newest_end(backfill), backfill.resumed_at)))
     # One that lies ahead was noted by a clock that was wrong, and holds nothing up.
     return timedelta() <= now - since < PATIENCE and due.exists()
 

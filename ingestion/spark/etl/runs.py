@@ -21,7 +21,7 @@ from ingestion.spark.etl.audits import audit, is_audited
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
 from ingestion.spark.etl.overwriting import can_overwrite, has_one_path, overwriting
-from ingestion.spark.etl.views import InputViews
+from ingestion.spark.etl.views import InputViews, damage_named
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.loading import rereading, write_path
 from ingestion.spark.loading.committing import commit_once, staged_rows
@@ -134,15 +134,16 @@ def _are_where_they_were(pipeline: PipelineSpec, position: Position) -> bool:
 
 
 def _changes_of(each: PipelineInputSpec, views: InputViews, start: rereading.ReadingStart) -> ChangedFiles:
-    """Raises HistoryGone."""
+    """Raises HistoryGone, and JobError as `damage_named` does."""
     position = start.checkpoint.position
-    return changed_files(
-        each.uri,
-        position.get(INPUTS, {}).get(each.name, ""),
-        views.completions[each.name],
-        also_read_at=position.get(READ_AT, {}).get(each.name, ()),
-        is_followed=bool(each.affected_keys),
-    )
+    with damage_named(each):
+        return changed_files(
+            each.uri,
+            position.get(INPUTS, {}).get(each.name, ""),
+            views.completions[each.name],
+            also_read_at=position.get(READ_AT, {}).get(each.name, ()),
+            is_followed=bool(each.affected_keys),
+        )
 
 
 def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> dict[str, dict[str, int]]:

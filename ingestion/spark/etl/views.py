@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,7 @@ from ingestion.spark.etl.input_changes import ChangedFiles, problem_of_input
 from ingestion.spark.job import JobError
 from ingestion.spark.tables.hudi import META_COLUMNS, read_at
 from ingestion.spark.tables.spark_columns import without_negative_zeros
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import DamagedTable, Timeline
 
 _OF_SESSION = ("spark.sql.variable.substitute", "spark.sql.session.timeZone")
 """No text of a query becomes a setting or a variable of the environment, and times are those of the job's session, however that was told."""
@@ -69,7 +70,9 @@ class InputViews:
 
 def _open(session: SparkSession, each: PipelineInputSpec) -> tuple[DataFrame, str]:
     """Its rows, and the completion of the newest commit among them. The reader does not tell which that is: the one before and after it was opened."""
-    if problem := problem_of_input(each.uri):
+    with damage_named(each):
+        problem = problem_of_input(each.uri)
+    if problem:
         raise JobError(f"The input `{each.name}` at {each.uri} {problem}.")
     timeline = Timeline(each.uri)
     for _ in range(_MAX_OPENINGS):
@@ -82,6 +85,18 @@ def _open(session: SparkSession, each: PipelineInputSpec) -> tuple[DataFrame, st
     raise JobError(
         f"The input `{each.name}` at {each.uri} was committed to each of the {_MAX_OPENINGS} times that it was opened. Nothing was written. Let its writer commit less often."
     )
+
+
+@contextmanager
+def damage_named(each: PipelineInputSpec) -> Iterator[None]:
+    """Raises JobError where the timeline of the input is damaged. What its writer cannot restore, it makes anew: nothing of this pipeline is dropped for it."""
+    try:
+        yield
+    except DamagedTable as damaged:
+        raise JobError(
+            f"The timeline of the input `{each.name}` at {each.uri} is damaged. {damaged.fault} Restore that file from a backup, "
+            "or have the table made anew by whoever writes it: the next run goes on from there."
+        ) from damaged
 
 
 def session_beside(spark: SparkSession) -> SparkSession:

@@ -53,12 +53,12 @@ class CommitArchived(LookupError):
 
 
 class DamagedTable(ValueError):
-    """A file of a table's timeline is not what its name says."""
+    """A file of a table's timeline is not what its name says. `fault`: that alone, in a sentence, for who knows another remedy."""
 
     def __init__(self, uri: str, name: str, fault: object) -> None:
+        self.fault = f"The file {uri}/{name} cannot be read: {fault or 'it is not the record of a commit'}."
         super().__init__(
-            f"The file {uri}/{name} cannot be read: {fault or 'it is not the record of a commit'}. Restore it from a backup; "
-            "or drop the copy and bootstrap it again from its source."
+            f"{self.fault} Restore it from a backup; or drop the copy and bootstrap it again from its source."
         )
 
 
@@ -232,9 +232,10 @@ class Timeline:
         return write_stats_of(self.record(file))
 
     def record(self, file: CompletedFile) -> Mapping[str, Any]:
-        """Of a completed write, as the table format has it. Raises CommitArchived where it is not on the timeline any more: what it did is not known then."""
+        """Of a completed write, as the table format has it. Raises DamagedTable, and CommitArchived where it is not on the timeline any more: what it did is not known then."""
+        name = f".hoodie/timeline/{file.name}"
         try:
-            return read_avro_record(self._retry_read(partial(self.read_bytes, f".hoodie/timeline/{file.name}")))
+            return self._retry_read(lambda: _parsed(self.uri, name, self.read_bytes(name), read_avro_record))
         except FileNotFoundError as problem:
             raise CommitArchived(f"The commit {file.instant} is no longer on the timeline of {self.uri}.") from problem
 
@@ -308,12 +309,16 @@ def _read_commit(file: CompletedFile) -> LakeCommit:
     name = f".hoodie/timeline/{file.name}"
     match = COMPLETED_NAME.fullmatch(file.name)
     assert match is not None
-    content = Timeline(file.uri).read_bytes(name)
+    return _parsed(file.uri, name, Timeline(file.uri).read_bytes(name), partial(_parse_commit, match))
+
+
+def _parsed(uri: str, name: str, content: bytes, parse: Callable[[bytes], T]) -> T:
+    """Raises DamagedTable."""
     try:
-        return _parse_commit(match, content)
+        return parse(content)
     except Exception as problem:  # whatever a decoder raises for bytes that mean nothing
         fault = f"it is {len(content)} bytes long, and not the record of a commit: {type(problem).__name__}: {problem}"
-        raise DamagedTable(file.uri, name, fault) from problem
+        raise DamagedTable(uri, name, fault) from problem
 
 
 def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:

@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from threading import Timer
@@ -25,8 +25,9 @@ from lakehub.kernel.addresses import is_public_ip
 from lakehub.kernel.errors import Refused
 
 TIMEOUT = 10
-"""Seconds, of all that is said and read."""
+"""Seconds, from the look-up of the name to the last that is read."""
 MAX_RESPONSE_BYTES = 64 * 1024
+"""Of what an answer says to a refusal."""
 MAX_RETRY_AFTER = timedelta(days=1)
 RETRYABLE_STATUSES = (408, 425, 429)
 """What is the caller's fault and may be over next time; so is every fault of the server."""
@@ -46,9 +47,15 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class PostResponse:
+    """`text`: the beginning of what it says to a refusal; empty for a success."""
+
     status: int
     text: str
     retry_after: timedelta | None
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
 
 
 def checked_url(url: str, kind: str) -> SplitResult:
@@ -72,26 +79,40 @@ def _has_space(url: str) -> bool:
 def post(
     url: SplitResult, body: bytes, headers: dict[str, str], *, now: datetime, is_operators: bool = False
 ) -> PostResponse:
-    """What the other side answered, whatever it is. `is_operators`: the address is one of the configuration. Raises DeliveryError where it was not reached."""
-    host, began = url.hostname or "", time.monotonic()
+    """What the other side answered, whatever it is: its status counts, and nothing that comes after it is waited for but the reason of a refusal.
+
+    `is_operators`: the address is one of the configuration. Raises DeliveryError where no status came within TIMEOUT."""
+    host, deadline = url.hostname or "", time.monotonic() + TIMEOUT
     port = url.port or (443 if url.scheme == "https" else 80)
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     try:
-        with _connection(url.scheme, host, port, is_operators=is_operators) as connection:
+        with _connection(url.scheme, host, port, deadline=deadline, is_operators=is_operators) as connection:
             connection.request("POST", path, body, {"User-Agent": "Lakehub", **headers})
-            answer = connection.getresponse()
-            text = answer.read(MAX_RESPONSE_BYTES).decode(errors="replace")
-            if time.monotonic() - began >= TIMEOUT:  # hung up on: what there is may be half of it
-                raise TimeoutError(f"it took longer than {TIMEOUT} s")
-            return PostResponse(answer.status, text, parse_retry_after(answer.headers.get("Retry-After", ""), now=now))
+            with connection.getresponse() as answer:
+                _time_left(deadline)  # hung up on: what there is of its headers may be half of them
+                retry_after = parse_retry_after(answer.headers.get("Retry-After", ""), now=now)
+                response = PostResponse(answer.status, "", retry_after)
+                return response if response.is_success else replace(response, text=_reason(answer))
     except (OSError, http.client.HTTPException, UnicodeError) as error:  # UnicodeError: no name of a host
-        raise DeliveryError(f"{host} was not reached: {error or type(error).__name__}") from error
+        is_late = time.monotonic() >= deadline  # hung up on: the error is ours, and would name the other side
+        why = _too_long() if is_late else error or type(error).__name__
+        raise DeliveryError(f"{host} was not reached: {why}") from error
+
+
+def _reason(answer: http.client.HTTPResponse) -> str:
+    """As far as it comes in time."""
+    try:
+        return answer.read(MAX_RESPONSE_BYTES).decode(errors="replace")
+    except http.client.IncompleteRead as cut_off:
+        return cut_off.partial.decode(errors="replace")
+    except (OSError, http.client.HTTPException):  # it broke in the middle of its reason: the status is known
+        return ""
 
 
 def status_if_accepted(answer: PostResponse, host: str, why: str = "") -> str:
     """The status as a word. Raises DeliveryError unless it is one of success."""
     status = str(answer.status)
-    if 200 <= answer.status < 300:
+    if answer.is_success:
         return status
     raise DeliveryError(
         f"{host} answered {status}{f': {why}' if why else ''}.",
@@ -116,13 +137,15 @@ def _http_date(text: str) -> datetime:
 
 
 @contextmanager
-def _connection(scheme: str, host: str, port: int, *, is_operators: bool) -> Iterator[http.client.HTTPConnection]:
-    """Closed after TIMEOUT whatever is being said: a byte now and then would keep it open for ever."""
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+def _connection(
+    scheme: str, host: str, port: int, *, deadline: float, is_operators: bool
+) -> Iterator[http.client.HTTPConnection]:
+    """Closed at the deadline, of the monotonic clock, whatever is being said: a byte now and then would keep it open for ever."""
+    connection = http.client.HTTPConnection(host, port)
     address = allowed_address(host, port, is_operators=is_operators)
-    plain = socket.create_connection((address, port), timeout=TIMEOUT)
+    plain = socket.create_connection((address, port), timeout=_time_left(deadline))
     handle = plain.dup()  # TLS takes the socket over; what is done to its copy holds for both
-    watch = Timer(TIMEOUT, _hang_up, (handle,))
+    watch = Timer(max(0.0, deadline - time.monotonic()), _hang_up, (handle,))
     watch.daemon = True
     watch.start()
     try:
@@ -135,6 +158,18 @@ def _connection(scheme: str, host: str, port: int, *, is_operators: bool) -> Ite
         connection.close()
         plain.close()
         handle.close()
+
+
+def _time_left(deadline: float) -> float:
+    """In seconds. Raises TimeoutError where it is over."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError(_too_long())
+    return left
+
+
+def _too_long() -> str:
+    return f"it took longer than {TIMEOUT} s"
 
 
 def _hang_up(handle: socket.socket) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from incidents.domain.incident.backfilled import Affected, MadeAnew, backfilled_text, made_anew_of
+from incidents.domain.incident.backfilled import PAUSE, Affected, MadeAnew, Noted, backfilled_text, made_anew_of
 from lakehub.kernel.interval import EVERYTHING, Interval
 
 NOW = datetime(2026, 11, 17, 19, tzinfo=UTC)
@@ -75,3 +75,30 @@ def test_partitions_with_others_between_are_named_one_by_one() -> None:
 def test_it_says_where_no_row_was_different_and_how_it_has_ended() -> None:
     text = backfilled_text([made(1, rows=0)], "backfill 7", "ines", chunks=1, ending="The backfill has succeeded.")
     assert text.endswith(", asked for by ines. No row was different. The backfill has succeeded.")
+
+
+def noted(ended: int, after: timedelta = timedelta(), rest: str = "running") -> Noted:
+    return Noted(NOW + after, ended, rest)
+
+
+def test_entries_are_made_anew_for_whatever_has_changed() -> None:
+    assert not noted(7).is_outdated(noted(7, DAY))
+    assert noted(7).is_outdated(noted(8))
+    assert noted(7).is_outdated(noted(6)), "one is tried again"
+    assert noted(7).is_outdated(noted(7, rest="paused"))
+
+
+def test_entries_of_many_chunks_grow_by_a_hundredth_or_after_a_pause() -> None:
+    assert not noted(20_000).is_outdated(noted(20_199))
+    assert noted(20_000).is_outdated(noted(20_200))
+    assert noted(20_000).is_outdated(noted(20_001, PAUSE))
+    assert noted(20_000).is_outdated(noted(20_001, -HOUR)), "the clock was set back"
+
+
+def test_what_is_read_of_a_backfill_goes_with_its_length() -> None:
+    """Each of its chunks is looked for, and they end within minutes."""
+    entries, rows = noted(0), 0
+    for ended in range(1, 20_001):
+        if entries.is_outdated(noted(ended)):
+            entries, rows = noted(ended), rows + ended
+    assert rows < 200 * 20_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -14,8 +15,11 @@ from incidents import tasks
 from incidents.lifecycle import backfilled_partitions
 from incidents.lifecycle.actions import acknowledge
 from incidents.lifecycle.backfilled_partitions import LOOK_BACK, note_backfilled
+from incidents.lifecycle.merge_split import merge_incidents
+from incidents.lifecycle.user_reports import file_report
 from incidents.models import Incident, IncidentEvent, IncidentState, UserReport
 from ingestion.models import Backfill, BackfillChunk, BackfillState, ChunkState, JobKind, JobState
+from ingestion.runs.backfills.progress import ended_count, newest_end
 from lakehub.clock.models import ClockShift
 from lakehub.kernel.errors import Conflict
 from lakehub.kernel.interval import EVERYTHING
@@ -23,6 +27,7 @@ from lakehub.kernel.outcome import Verdict
 from quality.models import Category
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.query_plans import plans_of
 from tests.web.incidents.failing_dataset import FailingDataset
 
 pytestmark = pytest.mark.django_db
@@ -238,3 +243,97 @@ def test_a_long_backfill_with_many_incidents_asks_a_bounded_number_of_questions(
     assert note_backfilled(now=NOW + HOUR) == 3
     assert IncidentEvent.objects.filter(kind=backfilled_partitions.KIND).count() == 4
     assert queries() == few <= 10
+
+
+CHUNK_ROWS = '"ingestion_backfillchunk"."partitions"'
+
+
+def reads_chunks(now: datetime = NOW + HOUR) -> int:
+    """How many queries of a look read rows of chunks."""
+    with CaptureQueriesContext(connection) as asked:
+        note_backfilled(now=now)
+    return sum(CHUNK_ROWS in query["sql"] for query in asked)
+
+
+@pytest.fixture
+def long_backfill(stage: FailingDataset) -> Backfill:
+    """Of five chunks, of which three are done, and noted."""
+    for name in ("2026-11-11", "2026-11-12"):
+        stage.fails(day(name))
+    tasks.process_flips()
+    backfill = backfill_of(stage, *((f"2026-11-{number}",) for number in range(11, 16)))
+    for number in (1, 2, 3):
+        commit(backfill, number)
+    assert [reads_chunks(), reads_chunks()] == [1, 0]
+    return backfill
+
+
+def test_what_is_noted_is_not_read_again_until_it_is_too_old(long_backfill: Backfill) -> None:
+    ended_at = NOW + 2 * HOUR
+    Backfill.objects.update(state=BackfillState.SUCCEEDED, ended_at=ended_at)
+    assert [reads_chunks(ended_at + hours * HOUR) for hours in range(26)] == [1] + 25 * [0]
+
+
+@pytest.mark.parametrize("change", ["chunk", "tried again", "ended", "fails", "reported"])
+def test_what_changes_is_noted_with_the_next_look_and_once(stage: FailingDataset, long_backfill: Backfill, change: str) -> None:  # fmt: skip
+    """A chunk that was given up leaves as many ended when it is tried again and done."""
+    commit(long_backfill, 4, state=ChunkState.FAILED)
+    reads_chunks()
+    if change == "chunk":
+        commit(long_backfill, 5)
+    elif change == "tried again":
+        commit(long_backfill, 4)
+        Backfill.objects.update(resumed_at=NOW + MINUTE)
+    elif change == "ended":
+        Backfill.objects.update(state=BackfillState.CANCELLED, ended_at=NOW + HOUR)
+    elif change == "fails":
+        stage.opened(day("2026-11-13"))
+    else:
+        over = day("2026-11-13")
+        file_report(stage.dataset, Category.OTHERS, over, text="Odd", reporter=factories.user(), now=NOW + MINUTE)
+    assert [reads_chunks(), reads_chunks()] == [1, 0]
+
+
+def test_spans_that_came_from_another_incident_bring_its_entry(stage: FailingDataset) -> None:
+    first, second = stage.opened(day("2026-11-02")), stage.opened(day("2026-11-15"))
+    commit(backfill_of(stage, ("2026-11-15",)), 1)
+    note_backfilled(now=NOW + HOUR)
+    assert (entries(first), len(entries(second))) == ([], 1)
+    merge_incidents(first.pk, second.pk, actor="ana", now=NOW + HOUR)
+    note_backfilled(now=NOW + HOUR)
+    assert entries(first) == entries(second)
+
+
+def test_what_passes_by_and_by_has_no_chunks_read(stage: FailingDataset, long_backfill: Backfill) -> None:
+    """Of a long backfill each chunk may heal a partition."""
+    stage.passes(stage.unit(day("2026-11-11")), at=NOW + HOUR + MINUTE)
+    tasks.process_flips()
+    assert IncidentEvent.objects.filter(kind="span_closed").exists()
+    assert reads_chunks() == 0
+
+
+def test_what_could_not_be_noted_is_tried_again(
+    stage: FailingDataset, long_backfill: Backfill, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> bool:
+        raise OSError("The disk is full")
+
+    stage.opened(day("2026-11-14"))
+    commit(long_backfill, 4)
+    monkeypatch.setattr(backfilled_partitions, "_write", fail)
+    assert note_backfilled(now=NOW + HOUR) == 0
+    assert "The disk is full" in caplog.text
+    monkeypatch.undo()
+    assert note_backfilled(now=NOW + HOUR) == 1
+
+
+def test_what_is_new_is_counted_by_indexes(stage: FailingDataset, long_backfill: Backfill) -> None:
+    plans = "\n".join(plans_of(lambda: note_backfilled(now=NOW + HOUR)))
+    assert not re.search(r"(SCAN|Seq Scan on) (incidents_incidentevent|ingestion_backfillchunk)(?! USING)\b", plans), (
+        plans
+    )
+    (ended,) = plans_of(lambda: ended_count(long_backfill))
+    assert "chunk_ended" in ended
+    (newest,) = plans_of(lambda: newest_end(long_backfill))
+    assert "chunk_ended" in newest
+    assert "TEMP B-TREE" not in newest

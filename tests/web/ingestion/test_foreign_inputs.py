@@ -15,7 +15,7 @@ from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule
 from ingestion.runs.inputs import inputs_of_run
 from ingestion.runs.modelled_tables.progress import progress_of
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 from tests import factories as given
 from tests.factories import MINUTE, NOW
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
@@ -72,6 +72,29 @@ def test_what_others_commit_waits_to_be_read_and_begins_a_run(airlines: DatasetC
     (progress,) = progress_of([copy], now=NOW + 2 * MINUTE)
     assert {each.input.name: each.pending for each in progress.inputs}["airlines"] == 1
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 3 * MINUTE)] == ["incremental"]
+
+
+def test_a_commit_that_cannot_be_read_keeps_no_later_one_from_being_seen(
+    airlines: DatasetCopy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run that follows commits begins, and says itself what is wrong with the table."""
+    copy = given.copy_of(register_pipeline({**TEXTS, "pipeline.yaml": PIPELINE.replace("every: 30m", "every: commit")}, actor="ana", now=NOW).dataset)  # fmt: skip
+    given.run(copy, JobKind.BOOTSTRAP, started_at=NOW, ended_at=NOW)
+    tasks.record_lake_commits()
+    damaged, later = (f"{NOW + minutes * MINUTE:%Y%m%d%H%M%S}000" for minutes in (1, 2))
+    lake.commit(airlines, damaged, {"": (0, 2, 0)})
+    (file,) = (properties_of(airlines).parent / "timeline").glob(f"{damaged}_*")
+    content = file.read_bytes()
+    file.write_bytes(b"no Avro")
+    lake.commit(airlines, later, {"": (0, 2, 0)})
+    tasks.record_lake_commits()
+    known = Commit.objects.filter(copy=airlines).order_by("instant").values_list("instant", flat=True)
+    assert [*known] == ["20261117100000000", later]
+    assert f"The file {file.as_uri()} cannot be read: " in caplog.text
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + 3 * MINUTE)] == ["incremental"]
+    file.write_bytes(content)
+    tasks.record_lake_commits()
+    assert [*known.all()] == ["20261117100000000", damaged, later]
 
 
 def test_commits_of_tables_that_no_pipeline_reads_are_not_recorded(airlines: DatasetCopy) -> None:
@@ -132,3 +155,62 @@ def test_the_table_of_the_pipeline_itself_is_no_input(airlines: DatasetCopy, tmp
     made = given.copy_of(register_pipeline(TEXTS, actor="ana", now=NOW).dataset)
     DatasetCopy.objects.filter(pk=made.pk).update(uri=f"{tmp_path.as_uri()}/{folder}")
     assert problems() == ["pipeline.yaml: The input `airlines` in dc1 is the table that the pipeline itself makes."]
+
+
+AGAIN = {
+    "table.sql": "CREATE TABLE again (carrier STRING, name STRING)\n",
+    "pipeline.yaml": "name: again\nteam: flight-ops\ntier: 2\nrecord_key: [carrier]\nsource: theirs\n",
+    "transform.sql": "SELECT t.airline AS carrier, max(t.day) AS name FROM <SRC> t GROUP BY t.airline\n",
+}
+"""Of what `flights-by-day` makes, by the name that a monitored dataset has for it."""
+READS_AGAIN = {**TEXTS, "pipeline.yaml": PIPELINE.replace("airlines: airlines", "airlines: again")}
+
+
+@pytest.fixture
+def theirs(airlines: DatasetCopy, tmp_path: Path) -> DatasetCopy:
+    """A monitored dataset in the folder of the table that `flights-by-day` makes."""
+    made = given.copy_of(register_pipeline(TEXTS, actor="ana", now=NOW).dataset)
+    DatasetCopy.objects.filter(pk=made.pk).update(uri=f"{tmp_path.as_uri()}/days")
+    (tmp_path / "link").symlink_to(tmp_path / "days")
+    dataset = given.dataset("theirs", copies=(), by_day=False, ingested=False, columns=columns("day", "airline", "flights", "delay"))  # fmt: skip
+    copy = DatasetCopy.objects.create(dataset=dataset, data_center=airlines.data_center, connection=airlines.connection, object="days")  # fmt: skip
+    lake.commit(copy, "20261117100000000", {"": (16, 0, 0)})
+    return copy
+
+
+@pytest.mark.parametrize("folder", ["days", "link", ".//days"])
+def test_a_loop_through_another_name_of_one_folder_is_refused(theirs: DatasetCopy, tmp_path: Path, folder: str) -> None:
+    """`flights-by-day` would be made from `again`, which is made from its own table."""
+    DatasetCopy.objects.filter(pk=theirs.pk).update(object=folder)
+    register_pipeline(AGAIN, actor="ana", now=NOW)
+    with pytest.raises(BadPipeline) as refused:
+        register_pipeline(READS_AGAIN, actor="ana", now=NOW)
+    assert str(refused.value) == (
+        f"pipeline.yaml: The input `airlines` is made from `flights-by-day` itself, by way of lineage, and of the folder {tmp_path}/days, "
+        "which `flights-by-day` and `theirs` both name: a pipeline cannot read what is made from its target. "
+        "Remove the input, or have it made without what comes from `flights-by-day`."
+    )
+    assert Pipeline.objects.get(dataset__name="flights-by-day").files == TEXTS
+    assert not LineageEdge.objects.filter(upstream__name="again").exists()
+
+
+def test_so_is_one_that_the_pipeline_closes_which_reads_the_other_name(theirs: DatasetCopy) -> None:
+    first = {
+        **AGAIN,
+        "pipeline.yaml": AGAIN["pipeline.yaml"].replace("source: theirs", "source: airlines"),
+        "transform.sql": "SELECT a.carrier, a.name FROM <SRC> a\n",
+    }
+    register_pipeline(first, actor="ana", now=NOW)
+    register_pipeline(READS_AGAIN, actor="ana", now=NOW)
+    with pytest.raises(BadPipeline, match="The input `theirs` is made from `again` itself, by way of lineage, and of the folder"):  # fmt: skip
+        register_pipeline(AGAIN, actor="ana", now=NOW)
+    assert Pipeline.objects.get(dataset__name="again").files == first
+
+
+@pytest.mark.parametrize(("root", "folder"), [("", "airlines_v2"), ("file://host/lake", "days")])
+def test_another_folder_makes_no_loop(theirs: DatasetCopy, tmp_path: Path, root: str, folder: str) -> None:
+    """Of a connection whose URL leads nowhere nothing is read, and so nothing made."""
+    register_pipeline(AGAIN, actor="ana", now=NOW)
+    moved = given.connection("moved", url=root or tmp_path.as_uri(), plugin="hudi")
+    DatasetCopy.objects.filter(pk=theirs.pk).update(connection=moved, object=folder)
+    assert not register_pipeline(READS_AGAIN, actor="ana", now=NOW).is_new

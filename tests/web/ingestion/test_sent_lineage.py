@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,13 +26,15 @@ from lakehub.catalog.lineage.lake_tables import table_in_lake
 from lakehub.catalog.lineage.posted_events import parse_posted_event
 from lakehub.catalog.lineage.resolver import Resolver
 from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge, LineageLink
+from lakehub.http.outgoing import client as http_client
 from tests import factories as given
 from tests.factories import HOUR, MINUTE, NOW
 from tests.openlineage_spec import problems_of
+from tests.polling import scaled
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
 from tests.web.ingestion.test_pipelines import inputs as inputs
 from tests.web.ingestion.test_pipelines import register
-from tests.webhook_receiver import Receiver, web_server
+from tests.webhook_receiver import HALF_A_HEADER, Receiver, dripping_server, web_server
 
 pytestmark = pytest.mark.django_db
 WRITTEN = {"inserts": 12, "updates": 30, "deletes": 7}
@@ -173,6 +176,50 @@ def test_while_the_receiver_is_down_nothing_is_lost_and_all_comes_in_order(
     assert send() == 3
     assert events_of(receiver) == [*both(first), *both(second), *both(third)]
     assert LineageReceiver.objects.get().last_error == ""
+    assert not owing_runs().exists()
+
+
+@contextmanager
+def dripping_receiver(settings: Settings, begin: bytes) -> Iterator[None]:
+    with dripping_server(begin) as port:
+        settings.LAKEHUB_OPENLINEAGE_URL = f"http://127.0.0.1:{port}/api/v1/lineage"
+        yield
+
+
+def test_a_receiver_that_never_ends_its_answers_has_the_events_all_the_same(
+    copy: DatasetCopy, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said 200. The first event would be sent again and again, and hold up the others until they are too old."""
+    monkeypatch.setattr(http_client, "TIMEOUT", scaled(2))
+    owed(copy, 1)
+    owed(copy, 2)
+    with dripping_receiver(settings, b"HTTP/1.1 200 OK\r\n\r\n"):
+        assert send() == 2
+    assert not owing_runs().exists()
+    assert LineageReceiver.objects.get().failures == 0
+
+
+def test_one_that_never_comes_to_its_status_or_headers_is_as_one_that_is_down(
+    copy: DatasetCopy, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "TIMEOUT", 0.2)
+    owed(copy)
+    for failures, begin in enumerate([HALF_A_HEADER, b"HTTP/1.1 2"], start=1):
+        with dripping_receiver(settings, begin):
+            assert send() == 0
+        assert LineageReceiver.objects.filter(failures=failures, next_try_at__gt=Now(), leased_until=None).exists()
+        assert "127.0.0.1 was not reached: it took longer than 0.2 s" in LineageReceiver.objects.get().last_error
+        be_due()
+    assert owing_runs().exists()
+
+
+def test_what_it_refuses_for_good_with_words_that_never_end_is_given_up(
+    copy: DatasetCopy, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "TIMEOUT", scaled(0.5))
+    owed(copy)
+    with dripping_receiver(settings, b"HTTP/1.1 422 Unprocessable Content\r\n\r\n"):
+        assert send() == 0
     assert not owing_runs().exists()
 
 

@@ -1,0 +1,1 @@
+"""What has to hold before a pipeline is registered, beside what its files say."""

@@ -1,0 +1,67 @@
+"""Nothing is made from itself: through however many pipelines, and by whatever names datasets have for one folder of a lake."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from django.db.models import Q
+
+from ingestion.lake.lake_copies import lake_copies, table_uri
+from lakehub.catalog.datasets.copies import lake_folder
+from lakehub.catalog.metadata import MetadataUnavailable
+from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
+from lakehub.catalog.storages import local_path
+
+
+def folder_of(uri: str) -> str:
+    """Equal for all ways to write it, and for all links to it. Raises MetadataUnavailable where it is none."""
+    return os.path.realpath(local_path(uri)) if uri.startswith("file:") else lake_folder(uri)
+
+
+def made_from(target: Dataset, inputs: Collection[Dataset]) -> dict[int, str]:
+    """By number the datasets that are made from the table of `target`, among what is read already and the `inputs`, which are about to be.
+
+    The text is the end of "by way of lineage": through which folder with two names, if any. Without other names of the target's own folder.
+    """
+    read = _read_by_folder(inputs)
+    own_names = _other_names({target.pk: ""}, read)
+    edge = ways = {target.pk: "", **own_names}
+    while edge:
+        pairs = LineageEdge.objects.filter(upstream__in=edge).order_by("pk").values_list("upstream", "downstream")
+        made = {downstream: edge[upstream] for upstream, downstream in pairs if downstream not in ways}
+        edge = {number: way for number, way in (_other_names(made, read) | made).items() if number not in ways}
+        ways = ways | edge
+    return {number: way for number, way in ways.items() if number not in own_names}
+
+
+def _other_names(ways: Mapping[int, str], read: Mapping[str, Mapping[int, str]]) -> dict[int, str]:
+    """Of those that are read the others that have their table in a folder of these."""
+    others = dict[int, str]()
+    for copy in lake_copies().filter(dataset__in=ways) if read else ():
+        folder = _folder(copy)
+        for other, name in read.get(folder, {}).items():
+            if other != copy.dataset_id:
+                both = f", and of the folder {folder}, which `{copy.dataset.name}` and `{name}` both name"
+                others.setdefault(other, ways[copy.dataset_id] or both)
+    return others
+
+
+def _read_by_folder(inputs: Collection[Dataset]) -> dict[str, dict[int, str]]:
+    """The names of datasets that something reads, or is about to, by folder and number; none where nothing is monitored: each table that Lakehub writes has a folder for itself."""
+    by_folder = defaultdict[str, dict[int, str]](dict)
+    if lake_copies().filter(dataset__ingested=False).exists():
+        is_read = Q(dataset__in=inputs) | Q(dataset__in=LineageEdge.objects.values("upstream"))
+        for copy in lake_copies().filter(is_read):
+            if folder := _folder(copy):
+                by_folder[folder][copy.dataset_id] = copy.dataset.name
+    return by_folder
+
+
+def _folder(copy: DatasetCopy) -> str:
+    """Empty where it has none: no run can read it then, so nothing is made from it."""
+    try:
+        return folder_of(table_uri(copy))
+    except MetadataUnavailable:
+        return ""
