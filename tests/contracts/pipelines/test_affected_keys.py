@@ -67,7 +67,7 @@ QUERIES = {
     "rank within a day": (["id"], "SELECT id, day, rank() OVER (PARTITION BY day ORDER BY delay) AS place FROM f"),
     "rank of groups": (["day", "carrier"], "SELECT day, carrier, sum(delay) AS late, rank() OVER (PARTITION BY day ORDER BY sum(delay)) AS place FROM f GROUP BY day, carrier"),
     "QUALIFY": (["id"], "SELECT f.id, p.maker FROM f JOIN p ON f.tail = p.tail QUALIFY row_number() OVER (PARTITION BY f.day ORDER BY f.delay DESC, f.id, f.tail, f.carrier, p.maker, p.seats) = 1"),
-    "several windows": (["id"], "SELECT id, sum(delay) OVER (PARTITION BY day, carrier) AS a, count(*) OVER (PARTITION BY day) AS b, lag(delay) OVER w AS c FROM f WINDOW w AS (PARTITION BY tail, day ORDER BY delay)"),
+    "several windows": (["id"], "SELECT id, sum(delay) OVER (PARTITION BY day, carrier) AS a, count(*) OVER (PARTITION BY day) AS b, lag(delay) OVER w AS c FROM f WINDOW w AS (PARTITION BY tail, day ORDER BY delay, id, carrier)"),
     "steps upon steps": (["key"], "WITH both AS (SELECT tail AS key, day AS v, id FROM f UNION ALL SELECT tail, seats, maker FROM p), newest AS (SELECT key, v, row_number() OVER (PARTITION BY key ORDER BY v DESC, id) AS place FROM both), top AS (SELECT * FROM newest WHERE place = 1) SELECT t.key, t.v, c.country, u.v AS next FROM top t LEFT JOIN c ON t.v = c.carrier LEFT JOIN top u ON t.v = u.key"),
 }  # fmt: skip
 

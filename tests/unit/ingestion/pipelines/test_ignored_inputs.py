@@ -116,12 +116,12 @@ def table_in(folder: Path, *completed: str) -> str:
 )
 def test_whatever_became_of_its_history_no_file_is_compared(tmp_path: Path, after: str, commits: int) -> None:
     uri = table_in(tmp_path, "10", "20", "30")
-    changes = changed_files(uri, after, is_followed=False)
+    changes = changed_files(uri, after, "30", is_followed=False)
     assert (changes, changes.is_empty) == (ChangedFiles(after, "30", commits), True)
 
 
 def test_history_that_is_gone_is_still_said_of_a_followed_input_and_of_a_table_without_commits(tmp_path: Path) -> None:
     with pytest.raises(HistoryGone, match="are archived"):
-        changed_files(table_in(tmp_path / "followed", "10", "20"), "05")
+        changed_files(table_in(tmp_path / "followed", "10", "20"), "05", "20")
     with pytest.raises(HistoryGone, match="has no commit"):
-        changed_files(table_in(tmp_path / "empty"), "05", is_followed=False)
+        changed_files(table_in(tmp_path / "empty"), "05", "05", is_followed=False)

@@ -10,7 +10,8 @@ from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, 
 
 def test_an_input_has_its_place_and_only_one_that_is_followed_has_queries() -> None:
     file = PIPELINE.replace("airlines: airlines", "airlines: {dataset: airlines, changes: ignored}")
-    texts = {"table.sql": TABLE, "pipeline.yaml": file + "operation: insert_overwrite\n", "transform.sql": TRANSFORM}
+    sql = TRANSFORM.replace("a.name", "f.carrier")
+    texts = {"table.sql": TABLE, "pipeline.yaml": file + "operation: insert_overwrite\n", "transform.sql": sql}
     columns = {"flights": ("day", "carrier", "delay"), "airlines": ("carrier", "name")}
     pipeline = read_pipeline(texts, columns)
     flights, airlines = input_specs(pipeline, columns, {"flights": "file:///lake/f", "airlines": "file:///lake/a"})
