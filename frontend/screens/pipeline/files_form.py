@@ -18,8 +18,8 @@ from ingestion.domain.pipelines.reading import FILES
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
 from ingestion.models import Pipeline
 from ingestion.pipelines.checking import check_pipeline
-from ingestion.pipelines.checks.rights import require_registration
 from ingestion.pipelines.planning import Plan, plan_of
+from ingestion.pipelines.rights import require_registration
 from ingestion.runs.modelled_tables.serializers import PipelineFilesSerializer
 from lakehub.accounts.models import User
 

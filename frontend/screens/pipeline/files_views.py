@@ -28,8 +28,8 @@ from frontend.ui import words
 from frontend.ui.form_actions import actor_of
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.models import Pipeline
-from ingestion.pipelines.checks.rights import require_registration
 from ingestion.pipelines.planning import Plan
+from ingestion.pipelines.rights import require_registration
 from ingestion.pipelines.transformers import transformers_folder
 from ingestion.runs.modelled_tables.registration import Registration, register
 from lakehub import wiring

@@ -1,1 +1,1 @@
-"""What has to hold before a pipeline is registered, beside what its files say."""
+"""What an operator and the lake allow, asked before a pipeline is registered, and before it runs."""

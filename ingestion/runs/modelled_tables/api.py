@@ -20,9 +20,9 @@ from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import inputs_of
 from ingestion.models import Pipeline, RefusedBatch
 from ingestion.pipelines.checking import check_pipeline
-from ingestion.pipelines.checks.rights import require_registration
 from ingestion.pipelines.column_lineage import shown_lineage
 from ingestion.pipelines.planning import plan_of
+from ingestion.pipelines.rights import require_registration
 from ingestion.runs.modelled_tables.decisions import drop, publish
 from ingestion.runs.modelled_tables.progress import progress_of
 from ingestion.runs.modelled_tables.registration import register
