@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any
 
 from ingestion.domain.pipelines.definition import PipelineDefinition
-from ingestion.domain.pipelines.plan import Effect, changes_between, code_changes, newly_followed
+from ingestion.domain.pipelines.plan import Effect, changes_between, code_changes, digest_of, newly_followed
 from ingestion.domain.schema import Schema
 
 _NO_PIPELINE = PipelineDefinition("", "", 0, (), "", (), Schema(()), "")
@@ -63,4 +61,4 @@ def version_of(pipeline: PipelineDefinition, files: Mapping[str, str], code: Map
 
 
 def _digest(value: Any) -> str:
-    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGEST_LENGTH]
+    return digest_of(value)[:_DIGEST_LENGTH]
