@@ -38,7 +38,7 @@ BREAKS = (
     Break(
         "between: rows of an input that only a backfill has read are not looked at",
         "ingestion/spark/etl/runs.py",
-        "        also_read_at=position.get(READ_AT, {}).get(each.name, ()),",
+        "            also_read_at=position.get(READ_AT, {}).get(each.name, ()),",
         "        also_read_at=(),",
         ("--seed", "100", "--rounds", "2", "--faults", "change backfilled"),
         _DIFFERENCE,
