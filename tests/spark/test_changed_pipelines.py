@@ -8,12 +8,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ingestion.domain.pipelines.definition import Audit, PipelineInput
+from ingestion.domain.pipelines.definition import Audit
 from ingestion.spark.contract.report import REFUSED, SUCCEEDED
 from tests.spark.pipeline_lake import NOTHING, PipelineLake
 from tests.spark.test_pipelines import DAYS, lake_of
 
-FLIGHTS, AIRLINES = PipelineInput("flights", "flights"), PipelineInput("airlines", "airlines")
 GREATEST = DAYS.transform.replace("sum(f.delay)", "max(f.delay)")
 
 
@@ -51,8 +50,9 @@ def test_rows_of_another_select_are_never_mixed_with_those_of_now(spark: SparkSe
 
 
 def test_an_input_that_is_followed_again_is_read_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:
-    lake = lake_of(spark, tmp_path, "days")
-    ignoring = changed(lake, inputs=(FLIGHTS, replace(AIRLINES, is_followed=False)))
+    lake = lake_of(spark, tmp_path, "wide")
+    inputs = [replace(each, is_followed=each.name != "airlines") for each in lake.pipelines["wide"].inputs]
+    ignoring = changed(lake, inputs=tuple(inputs))
     ignoring.put("airlines", [("UA", "United Airlines")])
     ignoring.put("flights", [(1, "2013-01-02", "N1", "AA", 70)])
     report = ignoring.run("incremental")

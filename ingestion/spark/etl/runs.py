@@ -105,8 +105,7 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
         return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position))
     try:
         with job.phase("read"):
-            views = InputViews.of_now(job.spark, job.pipeline_spec)
-            changes = {each.name: _changes_of(each, views, start) for each in job.pipeline_spec.inputs}
+            views, changes = _open(job, start)
         report = _commit_changes(job, start, views, changes)
         return replace(report, output={**report.output, "inputs": _read_facts(job.pipeline_spec, changes)})
     except HistoryGone as gone:
@@ -133,14 +132,23 @@ def _are_where_they_were(pipeline: PipelineSpec, position: Position) -> bool:
     )
 
 
-def _changes_of(each: PipelineInputSpec, views: InputViews, start: rereading.ReadingStart) -> ChangedFiles:
+def _open(job: Job, start: rereading.ReadingStart) -> tuple[InputViews, dict[str, ChangedFiles]]:
+    """The inputs, and what has changed in them. That is asked first: of a damaged timeline Spark does not say which file it is. Raises as `_changes_of` does."""
+    inputs = job.pipeline_spec.inputs
+    changes = {each.name: _changes_of(each, Timeline(each.uri).latest_completion(), start) for each in inputs}
+    views = InputViews.of_now(job.spark, job.pipeline_spec)
+    moved = [each for each in inputs if views.completions[each.name] != changes[each.name].upto]
+    return views, changes | {each.name: _changes_of(each, views.completions[each.name], start) for each in moved}
+
+
+def _changes_of(each: PipelineInputSpec, upto: str, start: rereading.ReadingStart) -> ChangedFiles:
     """Raises HistoryGone, and JobError as `damage_named` does."""
     position = start.checkpoint.position
     with damage_named(each):
         return changed_files(
             each.uri,
             position.get(INPUTS, {}).get(each.name, ""),
-            views.completions[each.name],
+            upto,
             also_read_at=position.get(READ_AT, {}).get(each.name, ()),
             is_followed=bool(each.affected_keys),
         )
