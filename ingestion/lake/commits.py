@@ -59,9 +59,8 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
 
     Raises DamagedTable; of a table that others write all that can be read is recorded before, so that what reads it goes on.
     """
-    timeline = Timeline(
-        copy.uri or table_uri(copy)
-    )  # after each batch of a follower: its own table needs no connection
+    # Asked after each batch of a follower: its own table needs no connection.
+    timeline = Timeline(copy.uri or table_uri(copy))
     files = timeline.completed() if timeline.exists else []
     if not files:
         return []

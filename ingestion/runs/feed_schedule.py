@@ -17,7 +17,7 @@ from ingestion.lake.files.small_files import PLANNED, is_clustering_due
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
 from ingestion.runs.modelled_tables.chains import PlannedRun, awaited_commit, upstream_first
-from ingestion.runs.modelled_tables.input_commits import InputState, followed_inputs
+from ingestion.runs.modelled_tables.input_commits import UPDATING_KINDS, InputState, followed_inputs
 from ingestion.runs.replicas.schedule import planned_replications
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options_of
@@ -25,7 +25,6 @@ from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Conflict
 
 CLUSTER_EVERY = timedelta(hours=1)
-_MAKING_KINDS = (JobKind.INCREMENTAL, JobKind.BOOTSTRAP)
 MAX_FILE_LOOKS = 20
 """At a time: each lists all files of a table, and after a restart all copies are due."""
 _files_looked_at: dict[int, datetime] = {}
@@ -76,8 +75,8 @@ def _planned_pipeline_requests(now: datetime) -> Iterator[tuple[DatasetCopy, Job
         failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
         loaded_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         followed_at=_newest_run_value("ended_at", kind=JobKind.INCREMENTAL),
-        began_at=_newest_run_value("started_at", kind__in=_MAKING_KINDS),
-        ended_at=_newest_run_value("ended_at", kind__in=_MAKING_KINDS),
+        began_at=_newest_run_value("started_at", kind__in=UPDATING_KINDS),
+        ended_at=_newest_run_value("ended_at", kind__in=UPDATING_KINDS),
     )
     copies = [*known]
     inputs = followed_inputs(copies) if copies else {}

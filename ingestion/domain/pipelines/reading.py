@@ -43,7 +43,7 @@ def read_pipeline(
     transform = read_transform_file(texts[TRANSFORM_FILE], file.source, [each.name for each in file.inputs], problems)
     problems += _problems_between(file, target)
     if not problems:
-        problems += _shape_problems(file, target, transform, columns, texts if is_strict else None)
+        problems += _shape_problems(file, target, transform, columns, texts[TRANSFORM_FILE] if is_strict else "")
     if problems:
         raise BadPipeline(problems)
     return PipelineDefinition(source=file.source, inputs=file.inputs, columns=target, transform=transform, **file.facts)
@@ -109,16 +109,16 @@ def _columns_of_select(file: PipelineFile, target: Schema) -> Collection[str]:
 
 
 def _shape_problems(
-    file: PipelineFile, target: Schema, transform: str, columns: Columns | None, strict_texts: Mapping[str, str] | None
+    file: PipelineFile, target: Schema, transform: str, columns: Columns | None, strict_text: str
 ) -> Iterator[Problem]:
-    """`strict_texts`: of the files, where columns that no input has are wrong."""
+    """`strict_text`: `transform` as the file has it, where columns that no input has are wrong; empty: they are not."""
     try:
         ignored = [each.name for each in file.inputs if not each.is_followed]
         shape = QueryShape.of(transform, columns, ignored)
-        missing = [] if strict_texts is None else shape.missing_columns()
+        missing = shape.missing_columns() if strict_text else []
         for each in missing:
             whose = f"`{each.owner}` has no" if each.owner else "No input has a"
-            line = line_naming((strict_texts or {})[TRANSFORM_FILE], each.name)
+            line = line_naming(strict_text, each.name)
             yield Problem(TRANSFORM_FILE, line, f"{whose} column `{each.name}`.{each.hint}")
         if missing:
             return

@@ -18,6 +18,8 @@ from lakehub.catalog.models import DatasetCopy, FeedKind
 
 SERVICES = [operation.lower() for operation in TABLE_SERVICES]
 """Operations of commits that change no row."""
+UPDATING_KINDS = (JobKind.INCREMENTAL, JobKind.BOOTSTRAP)
+"""Of runs that bring the table of a pipeline up to date with its inputs."""
 _AT_WORK = (JobState.QUEUED, JobState.RUNNING)
 """Without runs that are paused, or wait for an input: nobody knows for how long."""
 
@@ -59,7 +61,7 @@ def _states_of(inputs: QuerySet[DatasetCopy]) -> dict[tuple[str, int], InputStat
     commits = Commit.objects.filter(copy=OuterRef("pk")).exclude(operation__in=SERVICES)
     # A partition may have lost all of its rows without one being counted.
     commits = commits.exclude(inserts=0, updates=0, deletes=0, touched_count=0).order_by("-completed_at")
-    making = JobRun.objects.filter(copy=OuterRef("pk"), kind__in=(JobKind.INCREMENTAL, JobKind.BOOTSTRAP))
+    making = JobRun.objects.filter(copy=OuterRef("pk"), kind__in=UPDATING_KINDS)
     ended = making.filter(ended_at__isnull=False).order_by("-pk")
     rows = inputs.annotate(
         newest=Subquery(commits.values("completed_at")[:1]),

@@ -96,9 +96,8 @@ def backfill(job: Job) -> JobReport:
 
 def _follow_once(job: Job, timeline: Timeline) -> JobReport:
     start = rereading.note_reading_start(job, timeline)
-    before: Mapping[str, str] = start.checkpoint.position.get(INPUTS, {})
     if job.pipeline_spec.skip_to:
-        return _skip(job, start, before)
+        return _skip(job, start)
     if changed := _version_changes(job, start):
         return _make_anew(job, start, changed)
     if _are_where_they_were(job.pipeline_spec, start.checkpoint.position):
@@ -193,13 +192,13 @@ def _overwrite(
     return write_path.commit_batch(job, batch, plan, overwriting([str(value) for value in values]))
 
 
-def _skip(job: Job, start: rereading.ReadingStart, before: Mapping[str, str]) -> JobReport:
+def _skip(job: Job, start: rereading.ReadingStart) -> JobReport:
     """Whatever changed up to a position is left out, and nothing that was followed already is followed again."""
-    skip_to = job.pipeline_spec.skip_to
+    stored, skip_to = start.checkpoint.position, job.pipeline_spec.skip_to
+    before = stored.get(INPUTS, {})
     position = {
         each.name: max(before.get(each.name, ""), skip_to.get(each.name, "")) for each in job.pipeline_spec.inputs
     }
-    stored: Position = start.checkpoint.position
     read_at = {
         name: later
         for name, completions in stored.get(READ_AT, {}).items()
