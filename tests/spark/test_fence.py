@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.spark.jvm_process import JvmStart
 from ingestion.spark.tables.fence import TableFenced, hold_fence, lock_path
 from ingestion.spark.tables.timeline import DamagedTable
 from ingestion.spark.tables.unfinished_writes import pending_writes
@@ -52,6 +55,18 @@ def test_the_fence_lets_one_in_at_a_time(spark: SparkSession, orders: Orders) ->
         raise AssertionError("two are within the fence")
     with hold_fence(spark, orders.table.uri, wait_s=1):
         assert lock_path(orders.table.uri) is not None
+
+
+def test_the_end_of_its_jvm_does_not_hide_why_the_job_failed(tmp_path: Path) -> None:
+    gateway = JvmStart().launch({})
+    without_session = cast("SparkSession", SimpleNamespace(_jvm=gateway.jvm))
+    with (
+        pytest.raises(ValueError, match="what a transformer did"),
+        hold_fence(without_session, (tmp_path / "table").as_uri(), wait_s=1),
+    ):
+        gateway.proc.kill()
+        gateway.proc.wait()
+        raise ValueError("what a transformer did")
 
 
 def test_what_a_writer_left_cut_off_when_it_was_killed_is_rolled_back(spark: SparkSession, orders: Orders) -> None:

@@ -7,6 +7,7 @@ Lakes that are not files have the table's own lock, and the wait for pending wri
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Collection, Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,7 @@ from ingestion.spark.tables.hudi import HEARTBEAT_MS, TOLERABLE_MISSES
 from ingestion.spark.tables.timeline import Timeline, open_storage
 from ingestion.spark.tables.unfinished_writes import pending_writes, remove_heartbeat
 
+logger = logging.getLogger(__name__)
 HEARTBEAT_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * TOLERABLE_MISSES)
 DEATH_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * 2)
 """Instead of it where the fence has shown that the last writer of this machine ended: a heartbeat that goes on is of another machine."""
@@ -47,8 +49,7 @@ def hold_fence(spark: SparkSession, uri: str, *, wait_s: float, beside: Collecti
         _wait_for_pending_writes(Timeline(uri), deadline)
         yield
         return
-    file = _acquire(spark, path, uri, deadline)
-    try:
+    with _closed_afterwards(_acquire(spark, path, uri, deadline)) as file:
         # Who leaves in order takes its name out.
         if last_owner := path.read_text():
             _clean_up_after(last_owner, uri, beside, deadline)
@@ -57,8 +58,6 @@ def hold_fence(spark: SparkSession, uri: str, *, wait_s: float, beside: Collecti
         _write_owner(spark, file, latest=Timeline(uri).latest_time())
         yield
         file.setLength(0)
-    finally:
-        file.close()
 
 
 def clean_up_after_killed_writer(spark: SparkSession, uri: str, *, wait_s: float, beside: Collection[str] = ()) -> None:
@@ -69,13 +68,24 @@ def clean_up_after_killed_writer(spark: SparkSession, uri: str, *, wait_s: float
     path = lock_path(uri)
     if path is None or not path.is_file() or not path.read_text():
         return
-    file = jvm(spark).java.io.RandomAccessFile(str(path), "rw")
-    try:
+    with _closed_afterwards(jvm(spark).java.io.RandomAccessFile(str(path), "rw")) as file:
         if _try_lock(file) and (last_owner := path.read_text()):
             _clean_up_after(last_owner, uri, beside, time.monotonic() + wait_s)
             file.setLength(0)
-    finally:
-        file.close()
+
+
+@contextmanager
+def _closed_afterwards(file: Any) -> Iterator[Any]:
+    """`file`: of the JVM. Where the block fails, its error is raised whatever becomes of the file: a JVM that has ended closed it, and cannot be told to."""
+    try:
+        yield file
+    except BaseException:
+        try:
+            file.close()
+        except (Py4JError, OSError) as problem:
+            logger.info("A lock file was not closed: %s", problem)
+        raise
+    file.close()
 
 
 def lock_path(uri: str) -> Path | None:
