@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -12,20 +12,22 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, monotonically_increasing_id
 
 from ingestion.domain.backfills.chunks import cut, partitions_between
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
+from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.etl import committing, few_rows, views
 from ingestion.spark.etl.changed_rows import changed_rows
 from ingestion.spark.etl.input_changes import changed_files
 from ingestion.spark.etl.overwriting import placement_of
+from ingestion.spark.etl.recomputing import partitions_of
 from ingestion.spark.execute import execute
 from ingestion.spark.file_groups.many_rows import committing as many_rows
 from ingestion.spark.file_groups.many_rows.committing import ManyRows
 from ingestion.spark.file_groups.many_rows.new_files import Placement
-from ingestion.spark.loading.staging import SEQUENCE_COLUMN
+from ingestion.spark.loading.staging import SEQUENCE_COLUMN, StagedBatch
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
@@ -208,12 +210,13 @@ def test_rows_that_lie_by_partition_are_written_without_a_shuffle(spark: SparkSe
         "all in each file": (lambda n: n % 3, 4, Placement.ANYWHERE),
     }
     for what, (partition, files, expected) in staged.items():
-        rows = [(f"day={partition(n)}", n) for n in range(1_200)]
-        frame = spark.createDataFrame(rows, f"path string, {SEQUENCE_COLUMN} long").coalesce(1)
-        for file in range(files):
-            share = frame.where(f"{SEQUENCE_COLUMN} * {files} div 1200 = {file}")
-            share.write.mode("append").parquet(f"{tmp_path}/{what}")
-        assert placement_of(spark.read.parquet(f"{tmp_path}/{what}"), col("path")) is expected, what
+        batch = StagedBatch(f"{tmp_path}/{what}", Schema.of({"day": "string"}))
+        days = [(f"{partition(n)}",) for n in range(1_200)]
+        frame = spark.createDataFrame(spark.sparkContext.parallelize(days, files), "day string")
+        frame.withColumn(SEQUENCE_COLUMN, monotonically_increasing_id()).write.parquet(batch.rows_uri)
+        batch.rows_by_partition, batch.layout = partitions_of(spark.read.parquet(batch.rows_uri), col("day"))
+        assert batch.rows_by_partition == Counter(day for (day,) in days)
+        assert placement_of(batch) is expected, what
 
 
 def files_of(lake: PipelineLake) -> dict[str, set[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts
@@ -23,7 +23,6 @@ from ingestion.spark.loading import staging
 from ingestion.spark.loading.committing import CommitPlan, check_judged_now, marks_of, staged_rows
 from ingestion.spark.loading.rereading import ReadAgain
 from ingestion.spark.loading.row_fates import FateCounts
-from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 from ingestion.spark.tables import hudi
 
 _PLAIN_NAME = re.compile(r"(?!__|\s|\.)[^/\\\x00-\x1f%:=]+(?<!\s)")
@@ -77,7 +76,7 @@ def overwriting(partitions: Sequence[str]) -> Callable[[Job, staging.StagedBatch
                 index.write_options(job.table),
                 marks,
                 largest=max((batch.rows_by_partition or {}).values(), default=0),
-                placement=placement_of(rows, own[1]),
+                placement=placement_of(batch),
             )
         return None
 
@@ -94,20 +93,11 @@ def _own_columns(table: TableSpec) -> tuple[Column, Column]:
     return (texts[0] if len(texts) == 1 else F.concat_ws(",", *parts)), partition_path(table)
 
 
-def placement_of(rows: DataFrame, path: Column) -> Placement:
+def placement_of(batch: staging.StagedBatch) -> Placement:
     """Where the SELECT leaves rows in the partitions of its source, those of a partition lie in a staged file or two, mostly one after another: they are written from there, without a shuffle."""
-    sequence = F.col(SEQUENCE_COLUMN)
-    pieces = rows.groupBy(path.alias("path"), F.input_file_name().alias("file")).agg(
-        (F.max(sequence) - F.min(sequence) + 1 == F.count("*")).alias("is_run")
-    )
-    sums = pieces.agg(
-        F.count("*").alias("pieces"),
-        F.count_distinct("path").alias("partitions"),
-        F.bool_and("is_run").alias("are_runs"),
-    ).first()
-    assert sums is not None
-    if sums["pieces"] > MAX_PIECES * sums["partitions"]:
+    partitions, layout = len(batch.rows_by_partition or ()), batch.layout
+    if layout is None or layout.pieces > MAX_PIECES * partitions:
         return Placement.ANYWHERE
-    if sums["are_runs"]:
+    if layout.are_runs:
         return Placement.IN_RUNS
-    return Placement.IN_FEW if sums["partitions"] <= _MAX_OPEN else Placement.ANYWHERE
+    return Placement.IN_FEW if partitions <= _MAX_OPEN else Placement.ANYWHERE

@@ -16,11 +16,13 @@ from ingestion.spark.etl.transformers.process import transform
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading.committing import staged_rows
-from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, StagedBatch
+from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, Layout, StagedBatch
 from ingestion.spark.tables.spark_columns import comparable, type_of_spark
 
 _MAX_VALUES = 1_000
 """Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
+_BITS_IN_FILE = 33
+"""Of a number of monotonically_increasing_id: those above say which task has given it."""
 _RANK, _ALIKE = "_lakehub_rank", "_lakehub_alike"
 _TO_THE_MICROSECOND = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -173,10 +175,21 @@ def _null_keys(job: Job, nulls: str) -> str:
 
 
 def _count_partitions(job: Job, staged: DataFrame, batch: StagedBatch) -> None:
-    column = job.table.partition_column
-    if column is None:
-        return
-    groups = staged.groupBy(F.col(column).cast("string").alias("name")).count().limit(MAX_PARTITIONS + 1).collect()
-    batch.rows_by_partition = (
-        Counter({group["name"]: group["count"] for group in groups}) if len(groups) <= MAX_PARTITIONS else None
+    if column := job.table.partition_column:
+        batch.rows_by_partition, batch.layout = partitions_of(staged, F.col(column).cast("string"))
+
+
+def partitions_of(staged: DataFrame, name: Column) -> tuple[Counter[str] | None, Layout | None]:
+    """The rows of each partition, and how they lie in the files. `staged`: each file is of one task, which has numbered its rows. None: there are too many partitions to name."""
+    number = F.col(SEQUENCE_COLUMN)
+    pieces = staged.groupBy(name.alias("name"), F.shiftright(number, _BITS_IN_FILE).alias("file")).agg(
+        F.count("*").alias("rows"), (F.max(number) - F.min(number) + 1 == F.count("*")).alias("is_run")
     )
+    partitions = pieces.groupBy("name").agg(
+        F.sum("rows").alias("rows"), F.count("*").alias("pieces"), F.bool_and("is_run").alias("are_runs")
+    )
+    groups = partitions.limit(MAX_PARTITIONS + 1).collect()
+    if len(groups) > MAX_PARTITIONS:
+        return None, None
+    layout = Layout(sum(group["pieces"] for group in groups), all(group["are_runs"] for group in groups))
+    return Counter({group["name"]: group["rows"] for group in groups}), layout

@@ -42,9 +42,17 @@ _UNTIL_FORMAT = "%Y%m%dT%H%M%SZ"
 _FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{32}", re.ASCII)
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of partitions lie in the staged files. `pieces`: for each partition the files that have rows of it, in all. `are_runs`: in each file those of a partition follow each other."""
+
+    pieces: int
+    are_runs: bool
+
+
 @dataclass
 class StagedBatch:
-    """What is in the folder. `rows_by_partition` None: there are too many partitions to name."""
+    """What is in the folder. `rows_by_partition` None: there are too many partitions to name. `layout` None: it was not looked at."""
 
     uri: str
     schema: Schema
@@ -64,6 +72,7 @@ class StagedBatch:
     nulls: Counter[str] = field(default_factory=Counter)
     """By column the rows that are among the errors since it is null there, and must not be."""
     rows_by_partition: Counter[str] | None = field(default_factory=Counter)
+    layout: Layout | None = None
     oldest: datetime | None = None
     newest: datetime | None = None
     position: Position = field(default_factory=dict)
