@@ -17,7 +17,7 @@ from ingestion.domain.pipelines.plan import (
 )
 from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.domain.pipelines.reading import read_pipeline
-from ingestion.lake.files.table_sizes import TableSize, size_of
+from ingestion.lake.files.table_sizes import SizeUnknown, TableSize, read_size, size_of
 from ingestion.models import Pipeline
 from ingestion.pipelines.checking import Checked, input_datasets, read_with_columns
 from ingestion.pipelines.specs import column_names
@@ -45,16 +45,25 @@ class TableRead:
 
 
 @dataclass(frozen=True)
+class TableWrite:
+    """What is written, in each data center. `size`: None: it is not known, and `reason` says why. `is_estimate`: it is that of the rows which are replaced."""
+
+    size: TableSize | None
+    is_estimate: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `tables` data centers, where rows are made.
-    `size_now`: of the table as it is, where rows are made anew. `readers`: the nearest first. `basis`: what it was made against. `replicated`: where its copy is a replica."""
+    `readers`: the nearest first. `basis`: what it was made against. `replicated`: where its copy is a replica."""
 
     checked: Checked
     is_new: bool
     basis: str
     changes: tuple[Change, ...]
     reads: tuple[TableRead, ...]
-    size_now: TableSize | None
+    writes: TableWrite
     readers: tuple[Reader, ...]
     replicated: tuple[DataCenter, ...] = ()
 
@@ -86,10 +95,11 @@ def plan_of(checked: Checked) -> Plan:
     changes = () if registered is None else changes_of(registered, checked)
     basis = basis_of(registered, checked.transformer_digests)
     readers, replicated = (*_readers(checked),), (*_replicated(checked),)
-    plan = Plan(checked, registered is None, basis, changes, (), None, readers, replicated)
+    no_rows = TableWrite(TableSize(rows=0, bytes=0, files=0))
+    plan = Plan(checked, registered is None, basis, changes, (), no_rows, readers, replicated)
     if not plan.makes_rows:
         return plan
-    return replace(plan, reads=(*_reads(checked),), size_now=_size_in(checked, checked.target))
+    return replace(plan, reads=(*_reads(checked),), writes=_rebuilt(checked.target))
 
 
 def basis_of(registered: Pipeline | None, code: Mapping[str, str]) -> str:
@@ -124,6 +134,21 @@ def _size_in(checked: Checked, dataset: Dataset | None) -> TableSize | None:
     copies = DatasetCopy.objects.filter(dataset=dataset, data_center=checked.data_centers[0])
     copy = None if dataset is None else copies.select_related("dataset", "data_center").first()
     return None if copy is None else size_of(copy)
+
+
+def _rebuilt(target: Dataset | None) -> TableWrite:
+    """In the first data center where jobs make its rows. How many there will be only the SELECT can tell; that of now is known without a job."""
+    copies = DatasetCopy.objects.filter(dataset=target, replica=None)
+    copy = None if target is None else copies.select_related("dataset", "data_center").first()
+    if copy is None:
+        return TableWrite(None, reason="There is no table yet: its size is known after its first run.")
+    try:
+        size = read_size(copy)
+    except SizeUnknown as unknown:
+        return TableWrite(None, reason=str(unknown))
+    if not size.rows:
+        return TableWrite(None, reason=f"{copy} holds no rows now, so there is nothing to estimate from.")
+    return TableWrite(size, is_estimate=True)
 
 
 def _replicated(checked: Checked) -> Iterator[DataCenter]:

@@ -164,7 +164,7 @@ def _page(
         context |= {
             "changes": plan_rows.change_rows(plan),
             "reads": plan_rows.read_rows(plan),
-            "size_now": plan.size_now and plan_rows.size_text(plan.size_now),
+            "written": plan_rows.written_text(plan.writes),
             "may_apply": plan.is_new or bool(plan.changes) or form.given != _registered_files(plan),
         }
     page = "new_page.html" if dataset is None else "files_page.html"

@@ -8,7 +8,7 @@ from itertools import takewhile
 from frontend.ui import words
 from ingestion.domain.pipelines.plan import Change, Effect
 from ingestion.lake.files.table_sizes import TableSize
-from ingestion.pipelines.planning import Plan
+from ingestion.pipelines.planning import Plan, TableWrite
 
 _SHOWN, _AROUND = 160, 40
 """Characters of a text, and of what is the same on both sides of what differs."""
@@ -37,6 +37,15 @@ def change_rows(plan: Plan) -> list[ChangeRow]:
 def read_rows(plan: Plan) -> list[tuple[str, str]]:
     """The datasets that are read as a whole, each with its size."""
     return [(each.dataset, size_text(each.size)) for each in plan.reads]
+
+
+def written_text(writes: TableWrite) -> str:
+    """`about 5,475 rows, 157.5 MB in 365 files: as many as the table holds now, which they replace`."""
+    if writes.size is None:
+        return f"size unknown. {writes.reason}"
+    if not writes.is_estimate:
+        return "0 rows, 0 B"
+    return f"about {size_text(writes.size)}: as many as the table holds now, which they replace"
 
 
 def size_text(size: TableSize | None) -> str:

@@ -14,7 +14,7 @@ from ingestion.domain.pipelines.problems import BadPipeline
 from ingestion.lake.files.table_sizes import TableSize
 from ingestion.pipelines.checking import check_pipeline
 from ingestion.pipelines.folder import read_folder, read_text
-from ingestion.pipelines.planning import Plan, plan_of
+from ingestion.pipelines.planning import Plan, TableWrite, plan_of
 from ingestion.runs.modelled_tables.registration import register
 from ingestion.spark.job import JobError
 from lakehub import wiring
@@ -81,14 +81,21 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         yield f"  {change.what}: {before} -> {after} ({change.effect})"
     for each in plan.reads:
         yield f"  reads {each.dataset}: {_size(each.size)}"
-    if plan.size_now is not None:
-        yield f"  in place of {_size(plan.size_now)}"
+    yield f"  {_written(plan.writes)}"
     for given in pipeline.inputs if plan.is_new else ():
         if not given.is_followed:
             yield f"  changes of {given.dataset} are not followed: they are seen by rows that are made anew for another reason"
     for reader in plan.readers:
         yield f"  {reader.dataset} reads it{'' if reader.is_direct else ' through others'}"
         yield from (f"    {problem}" for problem in reader.problems)
+
+
+def _written(writes: TableWrite) -> str:
+    if writes.size is None:
+        return f"writes: size unknown. {writes.reason}"
+    if not writes.is_estimate:
+        return "reads nothing and writes 0 rows"
+    return f"writes about {_size(writes.size)}: as many as the table holds now, which they replace"
 
 
 def _size(size: TableSize | None) -> str:

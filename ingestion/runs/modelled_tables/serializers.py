@@ -147,6 +147,20 @@ class TableReadSerializer(serializers.Serializer[Any]):
     size = TableSizeSerializer(allow_null=True, help_text="In the first data center; null: not known.")
 
 
+class TableWriteSerializer(serializers.Serializer[Any]):
+    """What is written, in each data center."""
+
+    size = TableSizeSerializer(
+        allow_null=True, help_text="In the first data center; 0 where no row changes; null: not known."
+    )
+    is_estimate = serializers.BooleanField(
+        help_text="`size` is that of the table now, whose rows are all replaced: about as many are written."
+    )
+    reason = serializers.CharField(
+        allow_blank=True, help_text="Why the size is not known, such as that there is no table before the first run."
+    )
+
+
 class PipelineReaderSerializer(serializers.Serializer[Any]):
     dataset = serializers.CharField()
     is_direct = serializers.BooleanField()
@@ -173,7 +187,7 @@ class PlanSerializer(serializers.Serializer[Any]):
     changes = ChangeSerializer(many=True)
     makes_rows = serializers.BooleanField(help_text="All rows of its tables are made, or made anew.")
     reads = TableReadSerializer(many=True, help_text="What is read for that, as a whole and in each data center.")
-    size_now = TableSizeSerializer(allow_null=True, help_text="Of the table that is made anew.")
+    writes = TableWriteSerializer()
     readers = PipelineReaderSerializer(many=True, help_text="Pipelines that read the table, the nearest first.")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
@@ -16,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 
 from frontend.screens.pipeline.files_form import EXAMPLES
 from frontend.screens.pipeline.plan_rows import excerpts, size_text
+from frontend.ui import words
 from ingestion.domain.pipelines.yaml_nodes import MAX_LENGTH
 from ingestion.lake.files.table_sizes import TableSize
 from ingestion.models import JobKind, JobRun, JobState, Pipeline
@@ -27,6 +30,7 @@ from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.http.security_headers import POLICY
 from tests import factories as given
+from tests import hudi_tables
 from tests.factories import HOUR, NOW
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE as FILE
 from tests.unit.ingestion.pipelines.test_pipeline_files import TABLE, TRANSFORM
@@ -117,6 +121,38 @@ def test_the_plan_is_shown_and_then_applied(table: DatasetCopy, page: Client) ->
     assert (registered.files, registered.changed_by) == ({**TEXTS, "transform.sql": CHANGED}, "ines")
     assert JobRun.objects.get(state=JobState.QUEUED).params == {"replace": True}
     assert AuditEntry.objects.filter(actor="ines", action="pipeline", subject="dataset:flights-by-day").count() == 1
+
+
+def test_how_many_rows_would_be_written_is_estimated_by_the_table_as_it_is(
+    table: DatasetCopy, page: Client, tmp_path: Path
+) -> None:
+    rows = {day: pa.table({"day": [day] * 21, "flights": range(21)}) for day in ("2013-01-01", "2013-01-02")}
+    uri = hudi_tables.hudi_table(tmp_path / "table", rows, column="day")
+    DatasetCopy.objects.filter(pk=table.pk).update(uri=uri)
+    bytes_now = sum(file.stat().st_size for file in (tmp_path / "table").rglob("*.parquet"))
+    shown = f"Writes about 42 rows, {words.size(bytes_now)} in 2 files: as many as the table holds now, which they replace"  # fmt: skip
+    assert shown in text_of(check(page, **{"transform.sql": CHANGED}))
+    tier = check(page, **{"pipeline.yaml": PIPELINE.replace("tier: 2", "tier: 1")})
+    assert re.search(r"No row changes\. .* Writes 0 rows, 0 B Apply", text_of(tier))
+    (tmp_path / "table" / ".hoodie" / f"{hudi_tables.INSTANT}.commit").write_bytes(b"")
+    damaged = check(page, **{"transform.sql": CHANGED})
+    assert damaged.status_code == 200
+    assert f"Writes size unknown. The size of flights-by-day@dc1 cannot be read: The file {tmp_path}/table/.hoodie/" in text_of(damaged)  # fmt: skip
+
+
+def test_an_empty_table_and_one_that_is_not_there_yet_are_no_estimate(
+    table: DatasetCopy, page: Client, tmp_path: Path
+) -> None:
+    changed = {"transform.sql": CHANGED}
+    never = f"Writes size unknown. There is no table at {table.uri} yet: its size is known after its first run."
+    assert never in text_of(check(page, **changed))
+    empty = hudi_tables.hudi_table(
+        tmp_path / "table", {"2013-01-01": pa.table({"day": [], "flights": []})}, column="day"
+    )
+    DatasetCopy.objects.filter(pk=table.pk).update(uri=empty)
+    assert "Writes size unknown. flights-by-day@dc1 holds no rows now, so there is nothing to estimate from." in text_of(check(page, **changed))  # fmt: skip
+    new = check(page, NEW, **{"pipeline.yaml": PIPELINE.replace("flights-by-day", "another")})
+    assert "Writes size unknown. There is no table yet: its size is known after its first run." in text_of(new)
 
 
 def test_ends_of_lines_of_browsers_change_nothing(table: DatasetCopy, page: Client) -> None:
