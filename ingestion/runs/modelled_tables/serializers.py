@@ -186,7 +186,7 @@ class InputProgressSerializer(serializers.Serializer[InputProgress]):
     is_there = serializers.SerializerMethodField(help_text="It has a copy in this data center.")
     pending = serializers.IntegerField(
         allow_null=True,
-        help_text=f"Commits that were begun after the newest that was read, {MAX_PENDING + 1} for more than {MAX_PENDING}; null: none was read yet.",
+        help_text=f"Commits that were begun after the newest that was read, {MAX_PENDING + 1} for more than {MAX_PENDING}; 0 of an input whose changes are ignored; null: none was read yet.",
     )
     waits_since = serializers.DateTimeField(allow_null=True, help_text="When the first of them was completed.")
     processed = serializers.IntegerField(

@@ -100,8 +100,9 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
         return _skip(job, start)
     if changed := _version_changes(job, start):
         return _make_anew(job, start, changed)
-    if _are_where_they_were(job.pipeline_spec, start.checkpoint.position):
-        return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position))
+    latest = {each.name: Timeline(each.uri).latest_completion() for each in job.pipeline_spec.inputs}
+    if _are_where_they_were(job.pipeline_spec, start.checkpoint.position, latest):
+        return _nothing_to_do(job, start, latest)
     try:
         with job.phase("read"):
             views, changes = _open(job, start)
@@ -123,12 +124,19 @@ def _version_changes(job: Job, start: rereading.ReadingStart) -> str:
     return "" if version is None else version.changes_since(start.checkpoint.position.get(VERSION))
 
 
-def _are_where_they_were(pipeline: PipelineSpec, position: Position) -> bool:
-    """The inputs. Where backfills have read others of their commits there is something to follow, even if that is that these were taken back."""
+def _are_where_they_were(pipeline: PipelineSpec, position: Position, latest: Mapping[str, str]) -> bool:
+    """The inputs that are followed: others change no row by themselves. Where backfills have read other commits of them there is something to follow, even if that is that these
+    were taken back. `latest`: completions by name."""
     before = position.get(INPUTS, {})
-    return not position.get(READ_AT) and all(
-        before.get(each.name) == Timeline(each.uri).latest_completion() for each in pipeline.inputs
-    )
+    followed = [each.name for each in pipeline.inputs if each.affected_keys]
+    return not position.get(READ_AT) and all(before.get(name) == latest[name] for name in followed)
+
+
+def _nothing_to_do(job: Job, start: rereading.ReadingStart, latest: Mapping[str, str]) -> JobReport:
+    """What was replaced in an input that is not followed need not be kept for the pipeline, so its place is reported as that of now, although no commit carries it."""
+    position = start.checkpoint.position
+    inputs = {**position.get(INPUTS, {}), **{name: completion for name, completion in latest.items() if completion}}
+    return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint={**position, INPUTS: inputs})
 
 
 def _open(job: Job, start: rereading.ReadingStart) -> tuple[InputViews, dict[str, ChangedFiles]]:
