@@ -47,7 +47,7 @@ class TableRead:
 @dataclass(frozen=True)
 class Plan:
     """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `tables` data centers, where rows are made.
-    `size_now`: of the table as it is, where rows are made anew. `readers`: the nearest first. `basis`: what it was made against. `replicated`: where its copy is a replica."""
+    `size_now`: of the table as it is, where rows are recomputed. `readers`: the nearest first. `basis`: what it was made against. `replicated`: where its copy is a replica."""
 
     checked: Checked
     is_new: bool
@@ -77,7 +77,7 @@ class Plan:
         if not self.makes_rows:
             return "No row changes."
         replicas = f"; replicas follow in {', '.join(map(str, self.replicated))}" if self.replicated else ""
-        return f"All rows are made anew in {where}{replicas}."
+        return f"All rows are recomputed in {where}{replicas}."
 
 
 def plan_of(checked: Checked) -> Plan:

@@ -34,7 +34,7 @@ class PipelineFilesSerializer(serializers.Serializer[Any]):
 class RegistrationSerializer(serializers.Serializer[Any]):
     dataset = serializers.CharField(source="dataset.name")
     is_new = serializers.BooleanField(help_text="It was not registered before.")
-    rebuilds = serializers.IntegerField(help_text="How many of its tables are made anew, as rows may be others.")
+    rebuilds = serializers.IntegerField(help_text="How many of its tables are recomputed, as rows may be others.")
 
 
 class PipelineInputSerializer(serializers.Serializer[Any]):
@@ -171,9 +171,9 @@ class PlanSerializer(serializers.Serializer[Any]):
     )
     sentence = serializers.CharField()
     changes = ChangeSerializer(many=True)
-    makes_rows = serializers.BooleanField(help_text="All rows of its tables are made, or made anew.")
+    makes_rows = serializers.BooleanField(help_text="All rows of its tables are made or recomputed.")
     reads = TableReadSerializer(many=True, help_text="What is read for that, as a whole and in each data center.")
-    size_now = TableSizeSerializer(allow_null=True, help_text="Of the table that is made anew.")
+    size_now = TableSizeSerializer(allow_null=True, help_text="Of the table that is recomputed.")
     readers = PipelineReaderSerializer(many=True, help_text="Pipelines that read the table, the nearest first.")
 
 

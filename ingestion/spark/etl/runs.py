@@ -1,4 +1,4 @@
-"""The jobs of a pipeline: the first load, what changed since, partitions anew. Each commit carries how far each input was read."""
+"""The jobs of a pipeline: the first load, what changed since, partitions recomputed. Each commit carries how far each input was read."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
 
 
 def _make_anew(job: Job, start: rereading.ReadingStart, why: str) -> JobReport:
-    logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, why)
+    logger.warning("The pipeline %s recomputes all rows: %s", job.table.name, why)
     report = load_again(job, start)
     return replace(report, output={**report.output, "made_anew": why})
 
@@ -194,7 +194,7 @@ def _overwrite(
     uri: str,
     position: Position | None,
 ) -> JobReport:
-    """Partitions made anew as a whole."""
+    """Partitions recomputed as a whole."""
     batch = recomputing.stage(job, recomputing.rows_of_partitions(views, values, job), uri)
     plan = CommitPlan("insert_overwrite", _evolution(job), True, position, start=start)
     return write_path.commit_batch(job, batch, plan, overwriting([str(value) for value in values]))
@@ -222,11 +222,11 @@ def _skip(job: Job, start: rereading.ReadingStart) -> JobReport:
 def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     start, column = rereading.note_reading_start(job, timeline), job.table.partition_column
     if column is None:
-        raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
+        raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to recompute all of it.")
     if changed := _version_changes(job, start):
         raise JobError(
-            f"Single partitions of `{job.table.name}` cannot be made anew: {changed}, so they would not match the other partitions. Nothing was written. "
-            "Let an incremental run make all rows anew, or bootstrap it with `replace`; then ask for the backfill again."
+            f"Single partitions of `{job.table.name}` cannot be recomputed: {changed}, so they would not match the other partitions. Nothing was written. "
+            "Let an incremental run recompute all rows, or bootstrap it with `replace`; then ask for the backfill again."
         )
     views = InputViews.of_now(job.spark, job.pipeline_spec)
     position = _position_after_backfill(job, start, views)

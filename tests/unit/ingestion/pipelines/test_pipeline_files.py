@@ -71,7 +71,7 @@ def test_hudis_names_of_options_are_taken() -> None:
         ("team: flight-ops\n", "", "pipeline.yaml: `team` is missing."),
         ("every: 30m", "every: soon", "pipeline.yaml:7: `every` is 'soon': write a duration from 30s to 366d, such as 15m or 2h, or `commit`."),
         ("tier: 2", "tier: 2\noperation: overwrite", "pipeline.yaml:4: `operation` is 'overwrite'. Did you mean `insert_overwrite`?"),
-        ("[day, airline]", "airline\noperation: insert_overwrite", "pipeline.yaml:5: `operation` is `insert_overwrite`, which makes whole partitions anew: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. Or leave it out."),
+        ("[day, airline]", "airline\noperation: insert_overwrite", "pipeline.yaml:5: `operation` is `insert_overwrite`, which recomputes whole partitions: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. Or leave it out."),
         ("grain: day", "grain: dya", "pipeline.yaml:6: `grain` is 'dya'. Did you mean `day`?"),
         ("[day, airline]", "[day, arline]", "pipeline.yaml:4: `record_key` names `arline`, which table.sql lacks. Did you mean `airline`?"),
         ("  airlines: airlines", "  airlines: [airlines", "pipeline.yaml:11: The YAML cannot be read: expected ',' or ']', but got '<stream end>'."),
