@@ -111,6 +111,7 @@ def test_what_is_wrong_in_the_table_is_told(old: str, new: str, expected: str) -
         (TRANSFORM + "; DROP TABLE x", "One SELECT is wanted, not 2 statements."),
         ("INSERT INTO t " + TRANSFORM, "One SELECT is wanted"),
         ("SELECT * FROM <SRC> JOIN parquet.`/etc/passwd` ON true JOIN airlines", "transform.sql:1: The query reads `/etc/passwd` of a schema"),
+        (TRANSFORM.replace("JOIN airlines a", "JOIN upper('airlines') a"), "transform.sql:2: The query reads what is no table"),
         (TRANSFORM.replace("count(*)", "reflect('java.lang.System', 'exit', 1)"), "transform.sql:1: The function reflect is not known to only compute"),
         (TRANSFORM.replace("count(*)", "max(current_timestamp())"), "changes with the clock or by chance"),
         (TRANSFORM.replace("count(*)", "max(`current_date`)"), "`current_date` changes with the clock or by chance"),
