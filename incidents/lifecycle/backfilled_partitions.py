@@ -131,7 +131,9 @@ def _single_runs(since: datetime) -> Iterator[_Work]:
     runs = JobRun.objects.filter(
         copy__in=copies, kind=JobKind.BACKFILL, state=JobState.SUCCEEDED, ended_at__gt=since, chunks=None
     )
-    for run in runs.select_related("copy__dataset", "copy__data_center", "copy__rebuild").order_by("pk"):
+    # Sorted here: a database that sorts them might read all backfills of a copy in their order instead.
+    recent = runs.select_related("copy__dataset", "copy__data_center", "copy__rebuild")
+    for run in sorted(recent, key=lambda run: run.pk):
         if run.ended_at is None or run.params.get("keys"):
             continue
         names = run.params.get("partitions")

@@ -179,6 +179,16 @@ def test_a_single_run_is_an_entry_where_it_has_succeeded(stage: FailingDataset) 
     assert (entries(incident), entries(whole)) == ([expected], [expected])
 
 
+def test_runs_are_looked_up_by_when_they_have_ended(stage: FailingDataset) -> None:
+    """Not all backfills that a copy has ever had."""
+    stage.opened(day("2026-11-15"))
+    single_run(stage, {"partitions": ["2026-11-15"]})
+    plans = plans_of(lambda: note_backfilled(now=NOW + HOUR))
+    (plan,) = (plan for plan in plans if "jobrun_backfilled" in plan)
+    assert re.search(r"copy_id=\? AND ended_at>\?|Index Cond: .*copy_id.*ended_at", plan), plan
+    assert not re.search("jobrun_newest|jobrun_of_copy|(SCAN|Seq Scan on) ingestion_jobrun", "".join(plans))
+
+
 def test_the_run_that_an_incident_has_asked_for_is_told_once(stage: FailingDataset) -> None:
     incident = stage.opened(day("2026-11-15"))
     run = single_run(stage, {"partitions": ["2026-11-15"]})
