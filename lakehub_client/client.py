@@ -136,7 +136,7 @@ class Client:
         chunk_size: int | None = None,
         data_center: str = "",
     ) -> Mapping[str, Any]:
-        """Asks for partitions of a modelled table to be made anew, chunk by chunk: from `first` to `last`, or those that are named. 409: another backfill is open."""
+        """Asks for partitions of a modelled table to be recomputed, chunk by chunk: from `first` to `last`, or those that are named. 409: another backfill is open."""
         body = {"first": first, "last": last, "partitions": list(partitions), "data_center": data_center}
         size = {} if chunk_size is None else {"chunk_size": chunk_size}
         return self.post(f"datasets/{_in_path(dataset)}/backfills", {**body, **size})

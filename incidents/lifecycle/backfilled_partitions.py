@@ -1,4 +1,4 @@
-"""A backfill is noted at the incidents whose data it has made anew: one entry of the timeline for each, which grows with the chunks and says in the end how it went."""
+"""A backfill is noted at the incidents whose data it has recomputed: one entry of the timeline for each, which grows with the chunks and says in the end how it went."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KIND = "backfilled"
 LOOK_BACK = timedelta(days=1)
 """How long after its end a backfill is still looked at."""
 _NO_NEWS = (KIND, "span_closed", "commented")
-"""Kinds of events: what passes now was made anew while it failed all the same."""
+"""Kinds of events: what passes now was recomputed while it failed all the same."""
 _MAX_REMEMBERED = 20_000
 """Names of partitions: as many as the largest backfill has."""
 
@@ -131,7 +131,9 @@ def _single_runs(since: datetime) -> Iterator[_Work]:
     runs = JobRun.objects.filter(
         copy__in=copies, kind=JobKind.BACKFILL, state=JobState.SUCCEEDED, ended_at__gt=since, chunks=None
     )
-    for run in runs.select_related("copy__dataset", "copy__data_center", "copy__rebuild").order_by("pk"):
+    # Sorted here: a database that sorts them might read all backfills of a copy in their order instead.
+    recent = runs.select_related("copy__dataset", "copy__data_center", "copy__rebuild")
+    for run in sorted(recent, key=lambda run: run.pk):
         if run.ended_at is None or run.params.get("keys"):
             continue
         names = run.params.get("partitions")

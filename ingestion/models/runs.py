@@ -102,6 +102,9 @@ class JobRun(models.Model):
             models.Index(fields=["copy", "-id"], name="jobrun_of_copy"),
             models.Index(fields=["copy", "kind", "-id"], name="jobrun_newest"),
             models.Index(fields=["state"], name="jobrun_at_work"),
+            models.Index(
+                fields=["copy", "ended_at"], condition=Q(kind="backfill", state="succeeded"), name="jobrun_backfilled"
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(

@@ -86,7 +86,7 @@ class Plan:
         if not self.makes_rows:
             return "No row changes."
         replicas = f"; replicas follow in {', '.join(map(str, self.replicated))}" if self.replicated else ""
-        return f"All rows are made anew in {where}{replicas}."
+        return f"All rows are recomputed in {where}{replicas}."
 
 
 def plan_of(checked: Checked) -> Plan:

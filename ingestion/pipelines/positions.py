@@ -33,5 +33,5 @@ def note_read(copy: DatasetCopy, report: JobReport, *, now: datetime) -> None:
             try:
                 readers.note_position(read, reader_name(copy.dataset), position, actor="ingestion", now=now)
             except Refused as problem:
-                # Without it the pipeline goes on, and makes all rows anew where files are cleaned away before it reads them.
+                # Without it the pipeline goes on, and recomputes all rows where files are cleaned away before it reads them.
                 logger.warning("%s is not told how far the pipeline %s is: %s", read, copy.dataset.name, problem)

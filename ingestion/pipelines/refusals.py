@@ -81,7 +81,7 @@ def _note_passed(run: JobRun, status: str, now: datetime) -> None:
 
 
 def _has_passed(batch: RefusedBatch, run: JobRun, status: str) -> bool:
-    """A load has made everything anew; a backfill its partitions; all others say something of their own kind only."""
+    """A load has recomputed everything; a backfill its partitions; all others say something of their own kind only."""
     if run.kind == JobKind.BOOTSTRAP:
         return status == SUCCEEDED
     if run.kind != batch.kind:

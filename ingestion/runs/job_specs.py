@@ -20,10 +20,10 @@ from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.models import IndexCluster, JobKind, JobRun, ReplayRequest
 from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs.index_choice.changing import may_have_table_in_hbase
+from ingestion.runs.requests.job_checks import check_work
 from ingestion.runs.requests.job_source import reading_of
-from ingestion.runs.requests.params import check_params
 from ingestion.runs.requests.replicas import check_replica, replication_spec
-from ingestion.runs.requests.source_checks import check_rereading, check_source, is_landed_feed
+from ingestion.runs.requests.source_checks import is_landed_feed
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (
     ClusterSpec,
@@ -86,7 +86,7 @@ def job_spec_of(
     """
     is_followed = run.kind == JobKind.FOLLOW
     kind, is_look = JobKind.INCREMENTAL if is_followed else run.kind, is_followed and not batch
-    _check(run, kind)
+    check_work(run.copy.dataset, kind, run.params)
     options = _options_of(run, kind, is_look=is_look)
     hours = least_retention_hours() if is_look else retention_hours(run.copy, now=now, wall=now - ahead)
     reading = reading_of(run, kind, is_look=is_look, now=now - ahead)
@@ -106,13 +106,6 @@ def job_spec_of(
         **_work_of(run, kind),
     )
     return spec, {} if reading is None else reading.secrets
-
-
-def _check(run: JobRun, kind: str) -> None:
-    """Raises Refused."""
-    check_params(run.kind, run.params)  # a run may have been asked for before its parameters were checked so
-    check_source(run.copy.dataset, kind)
-    check_rereading(run.copy.dataset, kind, run.params)
 
 
 def _options_of(run: JobRun, kind: str, *, is_look: bool) -> dict[str, Any]:

@@ -155,7 +155,9 @@ def _check_tables(statement: exp.Query, given: Collection[str]) -> None:
 def _check_names(tables: Iterable[exp.Table], visible: Collection[str]) -> None:
     for table in tables:
         if not isinstance(table.this, exp.Identifier):
-            raise BadQuery("The query reads what is no table; it may read `this` and datasets by their names.")
+            raise BadQuery(
+                "The query reads what is no table; it may read `this` and datasets by their names.", line_of(table)
+            )
         if table.db or table.catalog:
             raise BadQuery(
                 f"The query reads `{table.name}` of a schema; datasets are named without a schema.", line_of(table)

@@ -31,7 +31,7 @@ def test_rows_of_another_select_are_never_mixed_with_those_of_now(spark: SparkSe
     before = rows(lake)
 
     backfill = other.run("backfill", partitions=("2013-01-02",))
-    assert "cannot be made anew: the pipeline has changed since these rows were made (SELECT)" in str(backfill.error)
+    assert "cannot be recomputed: the pipeline has changed since these rows were made (SELECT)" in str(backfill.error)
     refused = changed(other, audits=(Audit("none", "rows(this) == 0"),)).run("incremental")
     assert (refused.status, rows(lake)) == (REFUSED, before)
     positions = refused.output["refused"]["position"]

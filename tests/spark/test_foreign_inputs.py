@@ -123,7 +123,7 @@ def test_a_damaged_timeline_fails_the_run_with_the_input_the_file_and_what_to_do
     file.write_bytes(damage)
     report = lake.run("incremental")
     assert f"The timeline of the input `orders` at {lake.uri('orders')} is damaged. The file {file.as_uri()} cannot be read: " in str(report.error)  # fmt: skip
-    assert "Restore that file from a backup, or have the table made anew by whoever writes it" in str(report.error)
+    assert "Restore that file from a backup, or have the table rebuilt by whoever writes it" in str(report.error)
     file.write_bytes(content)
     assert lake.run("incremental").error is None
     assert lake.differences("wide") == NOTHING

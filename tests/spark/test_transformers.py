@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -241,6 +242,20 @@ def waits(rows):
 
 def totals(rows):
     return rows.withColumn("late", F.sum("delay").over(Window.partitionBy("day")).cast("int")).drop("delay")
+
+
+def totals_in_microseconds(rows):
+    at = F.timestamp_micros(F.count("*").over(Window.partitionBy("day")))
+    return rows.withColumn("at", F.create_map(F.lit("at"), at)).withColumnRenamed("delay", "late")
+
+
+def totals_without_zone(rows):
+    at = F.timestamp_micros(F.count("*").over(Window.partitionBy("day"))).cast("timestamp_ntz")
+    return rows.withColumn("at", at).withColumnRenamed("delay", "late")
+
+
+def without_at(rows):
+    return rows.drop("at")
 """
 
 
@@ -307,13 +322,15 @@ def test_a_pipelines_own_tests_run_them_and_notice_what_is_not_made_row_by_row(
     types = {"f": {"id": "long", "day": "string", "delay": "int"}}
     spec = PipelineSpec((PipelineInputSpec("f", ""),), "SELECT f.id, f.day, f.delay FROM f", {"id": "long", "day": "string", "late": "int"}, transformers_folder=str(tmp_path))  # fmt: skip
 
-    def rehearsed(function: str) -> bool:
-        with_it = replace(spec, transformers=(TransformerSpec(f"fares.py:{function}"),))
+    def rehearsed(*functions: str) -> bool:
+        chain = tuple(TransformerSpec(f"fares.py:{each}") for each in functions)
+        with_it = replace(spec, transformers=chain)
         return all(each.passes for each in rehearse(spark, with_it, ("id",), types, (test,)))
 
     assert rehearsed("refuses_late")
-    with pytest.raises(JobError, match="`fares.py:totals` makes other rows of a half of the rows".replace(".", r"\.")):
-        rehearsed("totals")
+    for name, *others in (("totals",), ("totals_in_microseconds", "without_at"), ("totals_without_zone", "without_at")):
+        with pytest.raises(JobError, match=re.escape(f"`fares.py:{name}` makes other rows of a half of the rows")):
+            rehearsed(name, *others)
 
 
 def test_their_process_ends_with_that_of_the_job(tmp_path: Path) -> None:

@@ -112,8 +112,8 @@ def _apply(
 def _outcome(done: Registration) -> str:
     if done.is_new:
         return f"The pipeline {done.dataset} is registered: a worker makes its table."
-    anew = f" {words.count(done.rebuilds, 'table')} {'is' if done.rebuilds == 1 else 'are'} made anew."
-    return f"The pipeline {done.dataset} is changed.{anew if done.rebuilds else ''}"
+    recomputed = f" {words.count(done.rebuilds, 'table')} {'is' if done.rebuilds == 1 else 'are'} recomputed."
+    return f"The pipeline {done.dataset} is changed.{recomputed if done.rebuilds else ''}"
 
 
 def _checked_page(

@@ -21,7 +21,7 @@ _EFFECTS = {
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """`before`, `after`: empty: not there. `remakes`: rows are made anew for it."""
+    """`before`, `after`: empty: not there. `remakes`: rows are recomputed for it."""
 
     what: str
     before: str

@@ -101,7 +101,7 @@ def ask_backfill(request: HttpRequest, name: str) -> HttpResponse:
         size = parse_whole_number(request.POST.get("chunk_size", "")) or 0
         copy, by = find_copy(dataset, request.POST.get("data_center", "")), actor.get_username()
         backfill = request_backfill(copy, choice, chunk_size=size, actor=by, now=wiring.clock.now())
-        return f"Backfill {backfill.pk} makes the partitions anew, in {words.count(backfill.chunks.count(), 'chunk')}."
+        return f"Backfill {backfill.pk} recomputes the partitions, in {words.count(backfill.chunks.count(), 'chunk')}."
 
     return perform_action(request, "rerun", dataset, use_case, then=reverse("dataset-pipeline", args=[name]))
 

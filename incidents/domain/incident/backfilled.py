@@ -1,4 +1,4 @@
-"""What a backfill has made anew of the data of an incident, in a sentence that its timeline has once."""
+"""What a backfill has recomputed of the data of an incident, in a sentence that its timeline has once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Noted:
     rest: str
 
     def is_outdated(self, now: Noted) -> bool:
-        """Whether they are to be made anew, for which all chunks that are done are read.
+        """Whether they are to be recomputed, for which all chunks that are done are read.
 
         Where only chunks have ended since, they grow by a hundredth at a time, or after PAUSE: so what is read in all goes with the number of chunks and with
         time, and not with the square of that number.
@@ -66,7 +66,7 @@ class Noted:
 
 
 def made_anew_of(made: Sequence[MadeAnew], affected: Iterable[Affected]) -> list[MadeAnew]:
-    """The part of what was made anew that failed then, in order. Looked up by time: both may be tens of thousands."""
+    """The part of what was recomputed that failed then, in order. Looked up by time: both may be tens of thousands."""
     places = sorted(
         (data.start, data.end, number, place)
         for number, part in enumerate(made)
@@ -85,12 +85,12 @@ def made_anew_of(made: Sequence[MadeAnew], affected: Iterable[Affected]) -> list
 
 
 def backfilled_text(made: Sequence[MadeAnew], what: str, asked_by: str, *, chunks: int = 0, ending: str = "") -> str:
-    """`Partitions 2013-01-01 to 2013-01-10 were made anew by backfill 7 (chunk 1 of 37), asked for by ines.` `what`: as `backfill 7`; `ending`: how that has ended."""
+    """`Partitions 2013-01-01 to 2013-01-10 were recomputed by backfill 7 (chunk 1 of 37), asked for by ines.` `what`: as `backfill 7`; `ending`: how that has ended."""
     partitions = [each for part in made for each in part.partitions]
     by = f"{what} ({_chunk_numbers(made)} of {chunks:,})" if chunks else what
     asked = f", asked for by {asked_by}" if asked_by else ""
     same = " No row was different." if not any(part.rows for part in made) else ""
-    return f"{_subject(partitions)} made anew by {by}{asked}.{same}{f' {ending}' if ending else ''}"
+    return f"{_subject(partitions)} recomputed by {by}{asked}.{same}{f' {ending}' if ending else ''}"
 
 
 def _subject(partitions: Sequence[tuple[str, Interval]]) -> str:

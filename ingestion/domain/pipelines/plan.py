@@ -24,7 +24,7 @@ class Effect(StrEnum):
     LATER_RUNS = "later runs"
     """Rows stay as they are; from the next run on it counts."""
     ALL_ROWS = "all rows"
-    """They may be others: the table is made anew in one commit, and read as before until then."""
+    """They may be others: the table is recomputed in one commit, and read as before until then."""
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
         yield Problem(
             PIPELINE_FILE,
             lines.get("operation", 0),
-            f"`operation` is `{INSERT_OVERWRITE}`, which makes whole partitions anew: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. "
+            f"`operation` is `{INSERT_OVERWRITE}`, which recomputes whole partitions: name the column of the partition in `partition`, and in `record_key` too, so that no key lies in two. "
             "Or leave it out.",
         )
     elif facts.get("operation") == INSERT_OVERWRITE and (

@@ -27,7 +27,7 @@ _SHOWN = 20
 
 
 class Command(BaseCommand):
-    help = "Makes partitions of a modelled table anew, chunk by chunk; shows how far that is; pauses, resumes, cancels a backfill, or tries again what failed."
+    help = "Recomputes partitions of a modelled table, chunk by chunk; shows how far that is; pauses, resumes, cancels a backfill, or tries again what failed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("action", choices=["ask", "show", *ACTIONS])

@@ -47,8 +47,8 @@ class Command(BaseCommand):
         except (BadPipeline, Refused, Conflict, JobError) as problem:
             raise CommandError(printable(str(problem))) from problem
         change = "registered" if done.is_new else "changed"
-        anew = f"; {done.rebuilds} of its tables are made anew, as rows may be others" if done.rebuilds else ""
-        self.stdout.write(f"The pipeline {done.dataset} is {change}{anew}.")
+        recomputed = f"; {done.rebuilds} of its tables are recomputed, as rows may differ" if done.rebuilds else ""
+        self.stdout.write(f"The pipeline {done.dataset} is {change}{recomputed}.")
 
     def _test(self, folder: Path, texts: dict[str, str]) -> None:
         from ingestion.pipelines.rehearsal import read_tests, run_tests  # they bring Spark, which takes seconds to load
@@ -84,7 +84,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield f"  {_written(plan.writes)}"
     for given in pipeline.inputs if plan.is_new else ():
         if not given.is_followed:
-            yield f"  changes of {given.dataset} are not followed: they are seen by rows that are made anew for another reason"
+            yield f"  changes of {given.dataset} are not followed: a row sees them when it is recomputed for another reason"
     for reader in plan.readers:
         yield f"  {reader.dataset} reads it{'' if reader.is_direct else ' through others'}"
         yield from (f"    {problem}" for problem in reader.problems)

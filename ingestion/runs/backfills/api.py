@@ -42,7 +42,7 @@ class BackfillList(ListAPIView[Any]):
 
     @extend_schema(request=ChunkedBackfillRequestSerializer, responses={201: ChunkedBackfillDetailSerializer})
     def post(self, request: Request, name: str) -> Response:
-        """Asks for partitions to be made anew, chunk by chunk, beside the runs that follow the inputs. One at a time for each copy."""
+        """Asks for partitions to be recomputed, chunk by chunk, beside the runs that follow the inputs. One at a time for each copy."""
         dataset = live_dataset(name)
         require(request.user, "rerun", dataset.team)
         body = ChunkedBackfillRequestSerializer(data=request.data)

@@ -140,7 +140,7 @@ def _partitions_of(copy: DatasetCopy, choice: PartitionChoice) -> list[str]:
         )
     if not layout.partition_column:
         raise Refused(
-            f"Dataset `{dataset.name}` has no partitions: `manage.py ingest bootstrap {dataset.name} --replace` makes all of it anew."
+            f"Dataset `{dataset.name}` has no partitions: `manage.py ingest bootstrap {dataset.name} --replace` recomputes all of it."
         )
     if choice.partitions and (choice.first or choice.last):
         raise Refused("A backfill names `partitions`, or `first` and `last`, and not both.")

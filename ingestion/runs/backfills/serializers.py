@@ -36,7 +36,7 @@ class ChunkedBackfillRequestSerializer(serializers.Serializer[Any]):
         default=DEFAULT_CHUNK_SIZE,
         min_value=1,
         max_value=MAX_CHUNK_SIZE,
-        help_text="Partitions that one run makes anew, in one commit.",
+        help_text="Partitions that one run recomputes, in one commit.",
     )
 
 
@@ -54,7 +54,7 @@ class ChunkCountsSerializer(serializers.Serializer[Any]):
 
 
 class ChunkedBackfillSerializer(serializers.Serializer[BackfillProgress]):
-    """Partitions of a copy that are made anew, chunk by chunk."""
+    """Partitions of a copy that are recomputed, chunk by chunk."""
 
     id = serializers.IntegerField(source="backfill.pk")
     data_center = serializers.CharField(source="backfill.copy.data_center.name")

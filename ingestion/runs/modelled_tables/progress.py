@@ -30,7 +30,7 @@ MAKING_KINDS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL, JobKind.BACKFILL)
 class InputProgress:
     """Of one input in one data center, by the name that the SELECT calls it. `copy` None: the input has none there any more.
 
-    `pending`: commits that were begun after the newest one that was read; None: nothing was read yet. `waits_since`: when the first of them was completed.
+    `pending`: commits that were begun after the newest one that was read, 0 of an input whose changes are ignored; None: nothing was read yet. `waits_since`: when the first of them was completed.
     `processed`: of the last day, those that were read; at most MAX_PENDING + 1. `read_upto`: when the newest of all that were read was completed.
     """
 
@@ -98,6 +98,8 @@ def progress_of(copies: Collection[DatasetCopy], *, now: datetime) -> list[CopyP
     def progress(copy: DatasetCopy, each: PipelineInput) -> InputProgress:
         read = beside.get((each.dataset, copy.data_center_id))
         facts = {} if read is None else reads.get((read.pk, reader_name(copy.dataset)), {})
+        if facts and not each.is_followed:  # its commits start no run, so none of them waits for one
+            facts = {**facts, "pending": 0, "waits_since": None}
         return InputProgress(each, read, **facts)
 
     return [

@@ -18,7 +18,7 @@ from lakehub.catalog.models import Dataset
 
 @dataclass(frozen=True)
 class Registration:
-    """`rebuilds`: how many of its tables are made anew."""
+    """`rebuilds`: how many of its tables are recomputed."""
 
     dataset: Dataset
     is_new: bool

@@ -34,7 +34,7 @@ class PipelineFilesSerializer(serializers.Serializer[Any]):
 class RegistrationSerializer(serializers.Serializer[Any]):
     dataset = serializers.CharField(source="dataset.name")
     is_new = serializers.BooleanField(help_text="It was not registered before.")
-    rebuilds = serializers.IntegerField(help_text="How many of its tables are made anew, as rows may be others.")
+    rebuilds = serializers.IntegerField(help_text="How many of its tables are recomputed, as rows may be others.")
 
 
 class PipelineInputSerializer(serializers.Serializer[Any]):
@@ -185,7 +185,7 @@ class PlanSerializer(serializers.Serializer[Any]):
     )
     sentence = serializers.CharField()
     changes = ChangeSerializer(many=True)
-    makes_rows = serializers.BooleanField(help_text="All rows of its tables are made, or made anew.")
+    makes_rows = serializers.BooleanField(help_text="All rows of its tables are made or recomputed.")
     reads = TableReadSerializer(many=True, help_text="What is read for that, as a whole and in each data center.")
     writes = TableWriteSerializer()
     readers = PipelineReaderSerializer(many=True, help_text="Pipelines that read the table, the nearest first.")
@@ -200,7 +200,7 @@ class InputProgressSerializer(serializers.Serializer[InputProgress]):
     is_there = serializers.SerializerMethodField(help_text="It has a copy in this data center.")
     pending = serializers.IntegerField(
         allow_null=True,
-        help_text=f"Commits that were begun after the newest that was read, {MAX_PENDING + 1} for more than {MAX_PENDING}; null: none was read yet.",
+        help_text=f"Commits that were begun after the newest that was read, {MAX_PENDING + 1} for more than {MAX_PENDING}; 0 of an input whose changes are ignored; null: none was read yet.",
     )
     waits_since = serializers.DateTimeField(allow_null=True, help_text="When the first of them was completed.")
     processed = serializers.IntegerField(

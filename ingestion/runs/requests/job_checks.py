@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ingestion.index_shares.standing import HBASE, standing_index, wanted_index
@@ -11,22 +12,20 @@ from ingestion.runs.requests.params import check_params
 from ingestion.runs.requests.replicas import check_replica
 from ingestion.runs.requests.source_checks import check_rereading, check_source
 from ingestion.spark.contract.job_kinds import READING_KINDS
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.partitions import parse_partition_name
 
 
 def check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
     """Raises Refused for a job that makes no sense on this copy, whoever asks for it."""
-    check_params(kind, params)
     dataset = copy.dataset
     if dataset.offboarded_at is not None and kind != JobKind.DROP:
         raise Refused(f"Dataset `{dataset.name}` is off-boarded: its copies can only be dropped.")
     if not dataset.ingested:
         raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
     check_replica(copy, kind)
-    check_source(dataset, kind)
-    check_rereading(dataset, kind, params)
+    check_work(dataset, kind, params)
     check_repairs(copy, params)
     if kind in READING_KINDS and dataset.feed.paused:
         raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
@@ -41,6 +40,13 @@ def check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
         )
     if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
         raise Refused("A delete needs `keys` or `share`, one of the two.")
+
+
+def check_work(dataset: Dataset, kind: str, params: Mapping[str, Any]) -> None:
+    """Raises Refused for what no job can do. It is also asked when a run begins: its dataset may be another than when the run was asked for."""
+    check_params(kind, params)
+    check_source(dataset, kind)
+    check_rereading(dataset, kind, params)
 
 
 def _check_partition(copy: DatasetCopy, name: str) -> None:

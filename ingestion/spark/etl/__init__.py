@@ -1,1 +1,1 @@
-"""Pipelines: what changed in the inputs, which rows of the target that reaches, and these made anew."""
+"""Pipelines: what changed in the inputs, which rows of the target that reaches, and these recomputed."""

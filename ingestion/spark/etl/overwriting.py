@@ -1,4 +1,4 @@
-"""Partitions of the target made anew as a whole: one commit, by which all that they hold is replaced."""
+"""Partitions of the target recomputed as a whole: one commit, by which all that they hold is replaced."""
 
 from __future__ import annotations
 

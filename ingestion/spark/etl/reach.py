@@ -19,7 +19,7 @@ from ingestion.spark.tables.spark_columns import type_of_spark
 from ingestion.spark.tables.timeline import Timeline
 
 MAX_OVERWRITTEN = 1_000
-"""Partitions that are made anew as a whole by one run."""
+"""Partitions that are recomputed as a whole by one run."""
 _CERTAIN = {
     "string": ("string", "int", "long"),
     "int": ("string", "int", "long"),

@@ -1,4 +1,4 @@
-"""Rows of the target made anew from what the inputs hold now: all, or those of some record keys."""
+"""Rows of the target recomputed from what the inputs hold now: all, or those of some record keys."""
 
 from __future__ import annotations
 

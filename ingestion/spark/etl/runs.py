@@ -1,4 +1,4 @@
-"""The jobs of a pipeline: the first load, what changed since, partitions anew. Each commit carries how far each input was read."""
+"""The jobs of a pipeline: the first load, what changed since, partitions recomputed. Each commit carries how far each input was read."""
 
 from __future__ import annotations
 
@@ -100,8 +100,9 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
         return _skip(job, start)
     if changed := _version_changes(job, start):
         return _make_anew(job, start, changed)
-    if _are_where_they_were(job.pipeline_spec, start.checkpoint.position):
-        return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint=dict(start.checkpoint.position))
+    latest = {each.name: Timeline(each.uri).latest_completion() for each in job.pipeline_spec.inputs}
+    if _are_where_they_were(job.pipeline_spec, start.checkpoint.position, latest):
+        return _nothing_to_do(job, start, latest)
     try:
         with job.phase("read"):
             views, changes = _open(job, start)
@@ -112,7 +113,7 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
 
 
 def _make_anew(job: Job, start: rereading.ReadingStart, why: str) -> JobReport:
-    logger.warning("The pipeline %s makes all rows anew: %s", job.table.name, why)
+    logger.warning("The pipeline %s recomputes all rows: %s", job.table.name, why)
     report = load_again(job, start)
     return replace(report, output={**report.output, "made_anew": why})
 
@@ -123,12 +124,19 @@ def _version_changes(job: Job, start: rereading.ReadingStart) -> str:
     return "" if version is None else version.changes_since(start.checkpoint.position.get(VERSION))
 
 
-def _are_where_they_were(pipeline: PipelineSpec, position: Position) -> bool:
-    """The inputs. Where backfills have read others of their commits there is something to follow, even if that is that these were taken back."""
+def _are_where_they_were(pipeline: PipelineSpec, position: Position, latest: Mapping[str, str]) -> bool:
+    """The inputs that are followed: others change no row by themselves. Where backfills have read other commits of them there is something to follow, even if that is that these
+    were taken back. `latest`: completions by name."""
     before = position.get(INPUTS, {})
-    return not position.get(READ_AT) and all(
-        before.get(each.name) == Timeline(each.uri).latest_completion() for each in pipeline.inputs
-    )
+    followed = [each.name for each in pipeline.inputs if each.affected_keys]
+    return not position.get(READ_AT) and all(before.get(name) == latest[name] for name in followed)
+
+
+def _nothing_to_do(job: Job, start: rereading.ReadingStart, latest: Mapping[str, str]) -> JobReport:
+    """What was replaced in an input that is not followed need not be kept for the pipeline, so its place is reported as that of now, although no commit carries it."""
+    position = start.checkpoint.position
+    inputs = {**position.get(INPUTS, {}), **{name: completion for name, completion in latest.items() if completion}}
+    return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint={**position, INPUTS: inputs})
 
 
 def _open(job: Job, start: rereading.ReadingStart) -> tuple[InputViews, dict[str, ChangedFiles]]:
@@ -186,7 +194,7 @@ def _overwrite(
     uri: str,
     position: Position | None,
 ) -> JobReport:
-    """Partitions made anew as a whole."""
+    """Partitions recomputed as a whole."""
     batch = recomputing.stage(job, recomputing.rows_of_partitions(views, values, job), uri)
     plan = CommitPlan("insert_overwrite", _evolution(job), True, position, start=start)
     return write_path.commit_batch(job, batch, plan, overwriting([str(value) for value in values]))
@@ -214,11 +222,11 @@ def _skip(job: Job, start: rereading.ReadingStart) -> JobReport:
 def _backfill_once(job: Job, timeline: Timeline) -> JobReport:
     start, column = rereading.note_reading_start(job, timeline), job.table.partition_column
     if column is None:
-        raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to make all of it anew.")
+        raise JobError(f"`{job.table.name}` has no partitions: bootstrap it with `replace` to recompute all of it.")
     if changed := _version_changes(job, start):
         raise JobError(
-            f"Single partitions of `{job.table.name}` cannot be made anew: {changed}, so they would not match the other partitions. Nothing was written. "
-            "Let an incremental run make all rows anew, or bootstrap it with `replace`; then ask for the backfill again."
+            f"Single partitions of `{job.table.name}` cannot be recomputed: {changed}, so they would not match the other partitions. Nothing was written. "
+            "Let an incremental run recompute all rows, or bootstrap it with `replace`; then ask for the backfill again."
         )
     views = InputViews.of_now(job.spark, job.pipeline_spec)
     position = _position_after_backfill(job, start, views)

@@ -89,13 +89,13 @@ def _open(session: SparkSession, each: PipelineInputSpec) -> tuple[DataFrame, st
 
 @contextmanager
 def damage_named(each: PipelineInputSpec) -> Iterator[None]:
-    """Raises JobError where the timeline of the input is damaged. What its writer cannot restore, it makes anew: nothing of this pipeline is dropped for it."""
+    """Raises JobError where the timeline of the input is damaged. What its writer cannot restore, it rebuilds: nothing of this pipeline is dropped for it."""
     try:
         yield
     except DamagedTable as damaged:
         raise JobError(
             f"The timeline of the input `{each.name}` at {each.uri} is damaged. {damaged.fault} Restore that file from a backup, "
-            "or have the table made anew by whoever writes it: the next run goes on from there."
+            "or have the table rebuilt by whoever writes it: the next run goes on from there."
         ) from damaged
 
 

@@ -21,7 +21,7 @@ _MIB = 2**20
 
 
 def run(job: Job) -> JobReport:
-    """Raises SourceMoves, NotReplicable, NotATable, ChecksumMismatch, DeadlinePassed."""
+    """Raises SourceMoves, NotReplicable, NotATable, ChecksumMismatch, FolderNotRenamed, DeadlinePassed."""
     given = job.spec.replication
     assert isinstance(given, ReplicationSpec)  # the spec has checked it
     pace = None if given.mib_per_s is None else Pace(given.mib_per_s * _MIB)

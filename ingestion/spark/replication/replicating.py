@@ -95,7 +95,7 @@ class Replication:
     done: Replicated = field(default_factory=Replicated)
 
     def run(self) -> Replicated:
-        """Raises SourceMoves, NotReplicable, NotATable, ChecksumMismatch."""
+        """Raises SourceMoves, NotReplicable, NotATable, ChecksumMismatch, FolderNotRenamed."""
         properties = Timeline(self.source.uri).require().properties
         if why := why_not_replicable(properties):
             raise NotReplicable(f"The table at {self.source.uri} cannot be replicated: {why}.")
@@ -211,10 +211,12 @@ class Replication:
     def _resync(self, seen: TimelineNames, why: str) -> None:
         """The whole table is made beside the replica, and takes its place by being renamed: readers see the one, for a moment none, and then the other."""
         building = self._building
+        is_replica = self.target.exists and read_state(self.target) is not None
+        if not is_replica:  # one that is there was renamed to its place
+            self.target.check_renaming()
         if not self._is_of_source(building):
             building.remove()
             write_whole(building, BUILT_OF, self.source.uri.encode())
-        is_replica = self.target.exists and read_state(self.target) is not None
         copier = Copier(self.source, building, self.bandwidth, near=self.target if is_replica else None)
         paths = self._files_at(seen)
         try:

@@ -22,6 +22,10 @@ class UnfitPath(ValueError):
     """A file outside of the table's folder is named."""
 
 
+class FolderNotRenamed(ValueError):
+    """The storage has not renamed a folder."""
+
+
 @dataclass(frozen=True)
 class TableFolder:
     """Paths are within the table."""
@@ -112,11 +116,29 @@ class TableFolder:
             filesystem.delete_dir(root)
 
     def rename(self, to: TableFolder) -> None:
-        """The whole folder, where there is none yet."""
+        """The whole folder, where there is none yet. Raises FolderNotRenamed."""
         filesystem, root = self._storage
         target = open_storage(to.uri)[1]
         filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-        filesystem.move(root, target)
+        try:
+            filesystem.move(root, target)
+        except (OSError, NotImplementedError) as problem:
+            raise FolderNotRenamed(
+                f"The folder {self.uri} cannot be renamed to {to.uri}: {problem}. A replica is put in its place by renaming its folder, which object stores cannot do. "
+                "Put the lake of this data center on a file system, or end the replication: the copy is then loaded from the source of its dataset."
+            ) from problem
+
+    def check_renaming(self) -> None:
+        """Raises FolderNotRenamed where its storage renames no folder. Tried beside the table, with a folder of one empty file."""
+        trial, renamed = self.beside("trial"), self.beside("renamed")
+        renamed.remove()  # by a run that was killed here
+        try:
+            with trial.create("empty"):
+                pass
+            trial.rename(renamed)
+        finally:
+            trial.remove()
+            renamed.remove()
 
     @property
     def is_there(self) -> bool:

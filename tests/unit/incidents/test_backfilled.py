@@ -1,4 +1,4 @@
-"""What a timeline says of a backfill: the partitions of the incident that were made anew while it failed, and no others."""
+"""What a timeline says of a backfill: the partitions of the incident that were recomputed while it failed, and no others."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def test_partitions_are_compared_with_what_failed_in_them_alone(monkeypatch: pyt
 
 def test_it_says_what_was_made_anew_by_what_and_who_asked() -> None:
     ten = [made(*range(1, 11))]
-    assert backfilled_text(ten, "backfill 7", "ines", chunks=37) == "Partitions 2013-01-01 to 2013-01-10 were made anew by backfill 7 (chunk 1 of 37), asked for by ines."  # fmt: skip
-    assert backfilled_text([made(1)], "run 12", "") == "Partition 2013-01-01 was made anew by run 12."
+    assert backfilled_text(ten, "backfill 7", "ines", chunks=37) == "Partitions 2013-01-01 to 2013-01-10 were recomputed by backfill 7 (chunk 1 of 37), asked for by ines."  # fmt: skip
+    assert backfilled_text([made(1)], "run 12", "") == "Partition 2013-01-01 was recomputed by run 12."
     whole = MadeAnew((("", EVERYTHING),), NOW, NOW, 12, 7)
-    assert backfilled_text([whole], "run 12", "ines") == "The whole table was made anew by run 12, asked for by ines."
+    assert backfilled_text([whole], "run 12", "ines") == "The whole table was recomputed by run 12, asked for by ines."
 
 
 def test_partitions_with_others_between_are_named_one_by_one() -> None:
     apart = [made(1, 3), made(5, 7, 9, 11, chunk=4)]
     text = backfilled_text(apart, "backfill 7", "ines", chunks=9)
-    assert text.startswith("Partitions 2013-01-01, 2013-01-03, 2013-01-05, 2013-01-07, 2013-01-09 and 1 more were made anew by backfill 7 (chunks 1, 4 of 9)")  # fmt: skip
+    assert text.startswith("Partitions 2013-01-01, 2013-01-03, 2013-01-05, 2013-01-07, 2013-01-09 and 1 more were recomputed by backfill 7 (chunks 1, 4 of 9)")  # fmt: skip
     assert "(chunks 1 to 2 of 9)" in backfilled_text([made(1), made(2, chunk=2)], "backfill 7", "ines", chunks=9)
 
 

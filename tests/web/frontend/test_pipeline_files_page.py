@@ -110,13 +110,13 @@ def test_the_plan_is_shown_and_then_applied(table: DatasetCopy, page: Client) ->
     checked = check(page, **{"transform.sql": CHANGED})
     text = text_of(checked)
     assert checked.status_code == 200
-    assert "All rows are made anew in dc1." in text
+    assert "All rows are recomputed in dc1." in text
     assert re.search(r"SELECT .*SUM\(.*MAX\(.* all rows", text)
     assert "Reads departures size unknown Reads carriers" in text
     assert Pipeline.objects.get(dataset=table.dataset).files == TEXTS
     answer = apply(page, checked)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/datasets/flights-by-day/pipeline")
-    assert "The pipeline flights-by-day is changed. 1 table is made anew." in text_of(page.get(answer.headers["Location"]))  # fmt: skip
+    assert "The pipeline flights-by-day is changed. 1 table is recomputed." in text_of(page.get(answer.headers["Location"]))  # fmt: skip
     registered = Pipeline.objects.get(dataset=table.dataset)
     assert (registered.files, registered.changed_by) == ({**TEXTS, "transform.sql": CHANGED}, "ines")
     assert JobRun.objects.get(state=JobState.QUEUED).params == {"replace": True}
@@ -255,7 +255,7 @@ def test_files_are_uploaded_by_their_names(table: DatasetCopy, page: Client) -> 
     uploads = [SimpleUploadedFile("transform.sql", CHANGED.encode()), SimpleUploadedFile("tests.yaml", b"\xff")]
     answer = check(page, uploads=uploads)
     assert typed(answer)["transform.sql"] == CHANGED
-    assert "All rows are made anew in dc1." in text_of(answer)
+    assert "All rows are recomputed in dc1." in text_of(answer)
     with_mark = [
         SimpleUploadedFile("transform.sql", b"\xef\xbb\xbf" + CHANGED.encode())
     ]  # as editors of Windows write it
@@ -374,7 +374,7 @@ def test_of_two_that_register_one_name_the_second_is_shown_what_it_would_change(
     answer = apply(page, checked, f"{NEW}/register")
     assert answer.status_code == 409
     assert "omar changed it last" in text_of(answer)
-    assert "All rows are made anew in dc1." in text_of(answer)
+    assert "All rows are recomputed in dc1." in text_of(answer)
     assert Pipeline.objects.get(dataset__name="flights-by-day").files == TEXTS
 
 

@@ -109,7 +109,7 @@ def test_its_runs_tell_rows_commits_and_cost(table: DatasetCopy, page: Client) -
     inputs = {"departures": {"commits": 2, "files": 8, "bytes": 3_400_000}, "airlines": {"commits": 1, "files": 1, "bytes": 1_000}}  # fmt: skip
     ran(table, output={"inputs": inputs, "made_anew": "the commits of <b>x</b> are archived"})
     text = shown(page)
-    assert "All rows were made anew: the commits of &lt;b&gt;x&lt;/b&gt; are archived" in text
+    assert "All rows were recomputed: the commits of &lt;b&gt;x&lt;/b&gt; are archived" in text
     assert "9 files compared, 3.4 MB; compute 14 s, write 6 s" in text
     assert re.search(r"dc1 Succeeded 13:32 1 min 3 12 3,456 7", text)
 
@@ -284,10 +284,10 @@ def test_a_decision_is_made_on_the_page(client: Client, table: DatasetCopy) -> N
 def test_backfills_show_how_far_they_are_and_what_failed_and_can_be_changed(table: DatasetCopy, client: Client) -> None:
     client.force_login(given.member(given.user("olga"), table.dataset.team, Role.ON_CALL).user)
     given.with_table(table)
-    assert "No backfill yet. One makes partitions anew" in shown(client)
+    assert "No backfill yet. A backfill recomputes partitions" in shown(client)
     body = {"data_center": "dc1", "first": "2013-01-01", "last": "2013-01-25", "chunk_size": "10"}
     asked = client.post(f"{PAGE}/backfills", body, follow=True)
-    assert "makes the partitions anew, in 3 chunks." in asked.content.decode()
+    assert "recomputes the partitions, in 3 chunks." in asked.content.decode()
     backfill = Backfill.objects.get()
     done, failed = backfill.chunks.filter(number=1), backfill.chunks.filter(number=2)
     done.update(state="succeeded", rows=1_234, began_at=NOW - 4 * MINUTE, ended_at=NOW)
@@ -307,5 +307,5 @@ def test_who_may_not_rerun_is_not_offered_a_backfill(table: DatasetCopy, client:
     client.force_login(given.user("anna"))
     page = html_of(client)
     assert "2026-11-16 to 2026-11-16" in page
-    assert "Make partitions anew" not in page
+    assert "Recompute partitions" not in page
     assert 'name="action"' not in page

@@ -1,4 +1,4 @@
-"""A backfill is an entry on the timeline of the incidents whose data it has made anew: one for each, however many chunks it has."""
+"""A backfill is an entry on the timeline of the incidents whose data it has recomputed: one for each, however many chunks it has."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def test_one_entry_grows_with_the_chunks_and_says_how_it_ended(stage: FailingDat
     assert note_backfilled(now=NOW) == 0
     commit(backfill, 1)
     assert note_backfilled(now=NOW + HOUR) == 1
-    assert entries(incident) == [f"Partition 2026-11-15 was made anew by backfill {backfill.pk} (chunk 1 of 3), asked for by ines."]  # fmt: skip
+    assert entries(incident) == [f"Partition 2026-11-15 was recomputed by backfill {backfill.pk} (chunk 1 of 3), asked for by ines."]  # fmt: skip
     commit(backfill, 2, NOW + 2 * HOUR)
     commit(backfill, 3, NOW + 3 * HOUR)
     Backfill.objects.update(state=BackfillState.SUCCEEDED, ended_at=NOW + 4 * HOUR)
     assert [note_backfilled(now=NOW + 4 * HOUR), note_backfilled(now=NOW + 4 * HOUR)] == [1, 0]
-    assert entries(incident) == [f"Partitions 2026-11-15 to 2026-11-17 were made anew by backfill {backfill.pk} (chunks 1 to 3 of 3), asked for by ines. The backfill has succeeded."]  # fmt: skip
+    assert entries(incident) == [f"Partitions 2026-11-15 to 2026-11-17 were recomputed by backfill {backfill.pk} (chunks 1 to 3 of 3), asked for by ines. The backfill has succeeded."]  # fmt: skip
     event = incident.events.get(kind="backfilled")
     newest = backfill.chunks.get(number=3).run_id
     assert (event.at, event.actor, event.detail) == (NOW + 4 * HOUR, "", {"backfill": backfill.pk, "run": newest})
@@ -113,7 +113,7 @@ def test_a_backfill_that_failed_says_so_beside_what_it_has_made(stage: FailingDa
     Backfill.objects.update(state=BackfillState.FAILED, ended_at=NOW + HOUR, error="1 of 2 chunks failed: 2.")
     note_backfilled(now=NOW + HOUR)
     (text,) = entries(incident)
-    assert text.startswith("Partition 2026-11-15 was made anew")
+    assert text.startswith("Partition 2026-11-15 was recomputed")
     assert text.endswith("The backfill has failed: 1 of 2 chunks failed: 2.")
     Backfill.objects.update(state=BackfillState.CANCELLED, error="omar has cancelled it.")
     note_backfilled(now=NOW + HOUR)
@@ -175,8 +175,18 @@ def test_a_single_run_is_an_entry_where_it_has_succeeded(stage: FailingDataset) 
     single_run(stage, {"partitions": ["2026-11-15"]}, state=JobState.FAILED)
     single_run(stage, {"keys": [["1"]]})
     note_backfilled(now=NOW + HOUR)
-    expected = f"Partition 2026-11-15 was made anew by run {run.pk}, asked for by ines."
+    expected = f"Partition 2026-11-15 was recomputed by run {run.pk}, asked for by ines."
     assert (entries(incident), entries(whole)) == ([expected], [expected])
+
+
+def test_runs_are_looked_up_by_when_they_have_ended(stage: FailingDataset) -> None:
+    """Not all backfills that a copy has ever had."""
+    stage.opened(day("2026-11-15"))
+    single_run(stage, {"partitions": ["2026-11-15"]})
+    plans = plans_of(lambda: note_backfilled(now=NOW + HOUR))
+    (plan,) = (plan for plan in plans if "jobrun_backfilled" in plan)
+    assert re.search(r"copy_id=\? AND ended_at>\?|Index Cond: .*copy_id.*ended_at", plan), plan
+    assert not re.search("jobrun_newest|jobrun_of_copy|(SCAN|Seq Scan on) ingestion_jobrun", "".join(plans))
 
 
 def test_the_run_that_an_incident_has_asked_for_is_told_once(stage: FailingDataset) -> None:
@@ -220,7 +230,7 @@ def test_a_report_that_it_has_healed_is_told_the_end_too(stage: FailingDataset) 
     Backfill.objects.update(state=BackfillState.SUCCEEDED, ended_at=NOW + 3 * HOUR)
     assert note_backfilled(now=NOW + 3 * HOUR) == 1
     (text,) = entries(incident)
-    assert text.startswith("Partition 2026-11-15 was made anew")
+    assert text.startswith("Partition 2026-11-15 was recomputed")
     assert text.endswith("The backfill has succeeded.")
 
 

@@ -98,7 +98,8 @@ def test_what_is_not_followed_and_what_only_puts_files_together_waits_for_nobody
     committed("airlines", NOW - 10 * MINUTE)
     committed("flights", NOW - 10 * MINUTE, operation="cluster")
     assert (progress_now(copy).pending, progress_now(copy).lag(now=NOW)) == (0, timedelta())
-    assert of_input(copy, "airlines").pending == 1
+    airlines = of_input(copy, "airlines")
+    assert (airlines.pending, airlines.waits_since, airlines.read_upto) == (0, None, None)
 
 
 def test_an_input_that_is_gone_is_told() -> None:

@@ -210,7 +210,7 @@ def test_the_command_checks_and_registers_a_folder(
     given.run(given.copy_of(Dataset.objects.get(name="flights-by-day")), "bootstrap")  # type: ignore[arg-type]  # its value
     (tmp_path / "transform.sql").write_text(TRANSFORM.replace("sum(f.delay)", "max(f.delay)"))
     call_command("pipelines", "register", str(tmp_path))
-    assert "is changed; 1 of its tables are made anew" in capsys.readouterr().out
+    assert "is changed; 1 of its tables are recomputed" in capsys.readouterr().out
     assert JobRun.objects.get(state=JobState.QUEUED).params == {"replace": True}
     (tmp_path / "table.sql").write_bytes(b"\xff")
     with pytest.raises(CommandError, match=r"table\.sql: It is no text in UTF-8"):
@@ -287,7 +287,7 @@ def test_a_replica_follows_and_is_not_made_anew(inputs: dict[str, Dataset], clie
     signed_in(client, Role.OWNER)
     other = {"transform.sql": TRANSFORM.replace("sum(f.delay)", "max(f.delay)")}
     plan = json.loads(post(client, "?check=1", **other).content)
-    assert (plan["sentence"], plan["data_centers"]) == ("All rows are made anew in dc1; replicas follow in dc2.", ["dc1"])  # fmt: skip
+    assert (plan["sentence"], plan["data_centers"]) == ("All rows are recomputed in dc1; replicas follow in dc2.", ["dc1"])  # fmt: skip
     assert json.loads(post(client, **other).content)["rebuilds"] == 1
     assert [run.copy for run in JobRun.objects.filter(state=JobState.QUEUED)] == [source]
     assert Pipeline.objects.get().files == {**TEXTS, **other}
@@ -321,7 +321,7 @@ def test_the_plan_says_what_changes_and_who_reads_the_table(inputs: dict[str, Da
     other = plan(
         **{"table.sql": TABLE.replace("delay", "late"), "transform.sql": TRANSFORM.replace("AS delay", "AS late")}
     )
-    assert (other["sentence"], other["makes_rows"]) == ("All rows are made anew in dc1.", True)
+    assert (other["sentence"], other["makes_rows"]) == ("All rows are recomputed in dc1.", True)
     assert [(each["what"], each["effect"]) for each in other["changes"]] == [("column delay", "all rows"), ("column late", "all rows"), ("SELECT", "all rows")]  # fmt: skip
     assert [each["dataset"] for each in other["reads"]] == ["flights", "airlines"]
     direct, through = other["readers"]

@@ -3,7 +3,7 @@
 A row of the target is made from one row of each place after FROM and JOIN, or from a group of such combinations. It can differ only where a changed row,
 as it was or as it is, is in one of these. So the changed rows take the place of their input, all others are joined to them, and what comes out are keys.
 Other inputs may have changed meanwhile: with their rows goes what their changed rows were before. What is found may be too much, never too little: the rows of
-all these keys are made anew, from what the inputs hold now.
+all these keys are recomputed, from what the inputs hold now.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def affected_keys(shape: QueryShape, keys: Sequence[str], changed: str) -> str:
 
 
 def affected_partitions(shape: QueryShape, pipeline: PipelineDefinition, changed: str) -> str:
-    """The same for the partitions, of a pipeline that makes whole partitions anew; else empty."""
+    """The same for the partitions, of a pipeline that recomputes whole partitions; else empty."""
     if pipeline.operation != INSERT_OVERWRITE:
         return ""
     return affected_keys(shape, [pipeline.partition], changed)

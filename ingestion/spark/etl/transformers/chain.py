@@ -22,6 +22,9 @@ from lakehub.kernel.suggest import did_you_mean
 _GIVEN = "_lakehub_given"
 _NOTHING = " Nothing was written."
 _IN_LOG = " The log of the worker has its words."
+_MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+_ALL_DIGITS = {"timestampFormat": _MICROSECONDS, "timestampNTZFormat": _MICROSECONDS, "timeZone": "UTC"}
+"""Of times in JSON, which has milliseconds otherwise; in UTC no two are alike in the hour that clocks are set back."""
 _MAX_TRIED = 1_000
 """Rows of a test."""
 
@@ -200,4 +203,5 @@ def _wrong_rows(rows: DataFrame, given: DataFrame, stays: Sequence[str]) -> str:
 
 def _texts(frame: DataFrame) -> DataFrame:
     """Maps cannot be compared, their texts can."""
-    return frame.select(F.to_json(F.struct(*(F.col(f"`{name}`") for name in sorted(frame.columns)))).alias("row"))
+    rows = F.struct(*(F.col(f"`{name}`") for name in sorted(frame.columns)))
+    return frame.select(F.to_json(rows, _ALL_DIGITS).alias("row"))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import fs
 
 from ingestion.domain.pace import Pace
 from ingestion.domain.replication.plan import ReplicaState
 from ingestion.spark.replication.copying import Bandwidth, ChecksumMismatch, Copier
 from ingestion.spark.replication.replicating import BUILDING, Replication
 from ingestion.spark.replication.state import BUILT_OF, write_state, write_whole
-from ingestion.spark.replication.table_folder import TableFolder, UnfitPath
+from ingestion.spark.replication.table_folder import FolderNotRenamed, TableFolder, UnfitPath
+from ingestion.spark.tables.timeline import open_storage
 
 MIB = 2**20
 
@@ -98,3 +101,43 @@ def test_what_another_replication_has_left_takes_no_place(folders: tuple[TableFo
     Replication(source, target, Bandwidth(), 0.0)._finish_swap()
     assert [*target.sizes()] == ["p/f.parquet"]
     assert not left.is_there
+
+
+class FilesAlone:
+    """A file system that moves files and, like an object store, no folders."""
+
+    def __init__(self, filesystem: fs.FileSystem) -> None:
+        self._filesystem = filesystem
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._filesystem, name)
+
+    def move(self, path: str, to: str) -> None:
+        if self._filesystem.get_file_info(path).type != fs.FileType.File:
+            raise OSError(f"there is no object {path}")
+        self._filesystem.move(path, to)
+
+
+@dataclass(frozen=True)
+class ObjectStore(TableFolder):
+    @cached_property
+    def _storage(self) -> Any:
+        filesystem, root = open_storage(self.uri)
+        return FilesAlone(filesystem), root
+
+
+@pytest.mark.parametrize("storage", [TableFolder, ObjectStore])
+def test_where_no_folder_is_renamed_nothing_is_copied(
+    folders: tuple[TableFolder, TableFolder], tmp_path: Path, storage: type[TableFolder]
+) -> None:
+    source, target = folders
+    write_whole(source, ".hoodie/hoodie.properties", b"hoodie.table.type=COPY_ON_WRITE\nhoodie.table.version=9\n")
+    write_whole(source, ".hoodie/timeline/20261116080000000_20261116080001000.commit", b"{}")
+    replication = Replication(source, storage(target.uri), Bandwidth(), 0.0)
+    if storage is TableFolder:
+        assert replication.run().resync == "there is no replica yet"
+    else:
+        with pytest.raises(FolderNotRenamed, match=r"there is no object .* which object stores cannot do"):
+            replication.run()
+        assert not target.is_there
+    assert not [path for path in (tmp_path / ".lakehub").rglob("*") if path.is_file()]
