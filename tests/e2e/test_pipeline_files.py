@@ -48,7 +48,7 @@ def test_files_are_uploaded_beside_what_is_typed(registered: Pipeline, tab: Call
         [{"name": "transform.sql", "mimeType": "text/plain", "buffer": changed.encode()}]
     )
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("heading", name="All rows are made anew in dc1.")).to_be_visible()
+    expect(page.get_by_role("heading", name="All rows are recomputed in dc1.")).to_be_visible()
     expect(page.get_by_label("transform.sql")).to_have_value(changed)
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("The pipeline flights-by-day is changed.")).to_be_visible()
