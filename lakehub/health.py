@@ -210,6 +210,7 @@ def _measure_pipelines(registry: CollectorRegistry, *, now: datetime) -> None:
 def _measure_pipeline_runs(copies: Collection[DatasetCopy], of_copy: Callable[..., Gauge]) -> None:
     """Of those of which a run that makes rows has ended."""
     seconds = of_copy("last_run_seconds", "How long the newest run of a pipeline took that has ended")
+    core_seconds = of_copy("last_run_core_seconds", "Core-seconds that this run took")
     rows = of_copy("last_run_rows", "Rows that this run has changed", "kind")
     compared = of_copy("last_run_compared_bytes", "Size of the files of inputs that this run has compared")
     failed = of_copy("failed_runs", f"Runs of a pipeline that failed, among the newest {COUNTED_RUNS} of its copy")
@@ -220,6 +221,8 @@ def _measure_pipeline_runs(copies: Collection[DatasetCopy], of_copy: Callable[..
             rows.labels(number, kind).set(count)
         if costs.seconds is not None:
             seconds.labels(number).set(costs.seconds)
+        if costs.core_s is not None:
+            core_seconds.labels(number).set(costs.core_s)
         if costs.compared_bytes is not None:
             compared.labels(number).set(costs.compared_bytes)
 

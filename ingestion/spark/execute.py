@@ -22,6 +22,7 @@ from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, KEYLESS_KINDS, R
 from ingestion.spark.contract.report import FAILED, INDEX_AWAY, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
+from ingestion.spark.core_seconds import CoreMeter
 from ingestion.spark.etl.audits import AuditRefused, refused_report
 from ingestion.spark.global_index import job_use
 from ingestion.spark.indexes import INDEXES, Index
@@ -63,6 +64,7 @@ def execute(
     `guidance` is asked between the commits of a load whether it is paused, and after each chunk whether more may be read.
     """
     job = Job(spec, spark, secrets, lease=lease or NoLease(), guidance=guidance or NoGuidance())
+    meter = CoreMeter(spark)
     on_start(job)
     with job_use.use_of_job(job.guidance, job.check_deadline, job.phase) as use:
         job.count_index_servers = partial(use.count_servers, spec.table)
@@ -73,6 +75,7 @@ def execute(
         report,
         timed_out=report.status == FAILED and job.deadline_error() is not None,
         phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)},
+        core_s=meter.core_s(),
         index_use=index_use,
     )
 

@@ -158,6 +158,14 @@ def test_a_job_is_run_and_reported(job_run: JobRun) -> None:
     assert report.counts == RowCounts(read=6, applied=6)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it")
+def test_its_core_seconds_are_those_of_its_jvm_too(job_run: JobRun) -> None:
+    """Of which a first commit of Hudi takes some seconds; Python alone takes less than one."""
+    assert job_run.report is not None
+    assert job_run.report.core_s is not None
+    assert 1 < job_run.report.core_s <= job_run.report.phases["total"] * (os.cpu_count() or 1) + 0.1
+
+
 def test_a_job_waits_for_the_lease_and_gives_it_back(job_run: JobRun) -> None:
     assert job_run.report is not None
     assert job_run.report.status == "succeeded"

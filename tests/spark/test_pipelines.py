@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, monotonically_increasing_id
 
 from ingestion.domain.backfills.chunks import cut, partitions_between
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE
+from ingestion.domain.pipelines.reading import read_pipeline
 from ingestion.domain.schema import Schema
+from ingestion.pipelines.folder import read_folder
+from ingestion.spark.contract.report import WrittenKeys
 from ingestion.spark.contract.spec import ClusterSpec, DeleteSpec
 from ingestion.spark.etl import committing, few_rows, views
 from ingestion.spark.etl.changed_rows import changed_rows
@@ -32,6 +36,8 @@ from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel.partitions import Grain
+from tests.soak.pipelines.flights import EXAMPLES, place_of, real_rows, with_value
+from tests.soak.pipelines.flights import TABLES as FLIGHT_TABLES
 from tests.spark.order_shop import changed_rows as changed_since
 from tests.spark.order_shop import loaded_by_id
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
@@ -424,21 +430,45 @@ def test_a_text_of_the_query_never_becomes_a_variable(spark: SparkSession, tmp_p
     assert [row.day for row in lake.stored("wide").collect()] == ["2026-11-01${system:user.name}${env:PATH}"]
 
 
-def test_files_of_partitions_that_no_change_reaches_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Neither of the input nor of the target: there they hold no rows that could be read."""
-    lake = lake_of(spark, tmp_path, "days")
-    lake.put("flights", [(0, "2013-01-01", "N0", "UA", 1_000)])
-    reached = "day=2013-01-01"
-    others = [file for file in (tmp_path / "lake").glob("*/day=*/*.parquet") if file.parent.name != reached]
-    assert {file.parts[-3] for file in others} == {"flights", "wide"}
-    held = {file: file.read_bytes() for file in others}
+def test_of_the_shipped_example_a_correction_months_old_updates_its_day_alone_and_a_look_back_of_a_week_misses_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Real flights of a day in January and of a week in July. Files of days that the correction does not reach are not read either,
+    neither the input's nor the target's: meanwhile they hold no rows that could be read."""
+    name, january, july = "carrier-earnings", "2013-01-01", [f"2013-07-0{day}" for day in range(1, 8)]
+    lake = PipelineLake(spark, tmp_path, FLIGHT_TABLES, {name: read_pipeline(read_folder(EXAMPLES / name))})
+    rows = real_rows([january, *july])
+    for table in ("flights", "airlines"):
+        lake.put(table, rows[table])
+    assert lake.run("bootstrap", name).error is None
+    before = rows_by_key(lake.stored(name))
+    flown = next(row for row in rows["flights"] if january in row and "landed" in row)
+    lake.put("flights", [with_value(flown, place_of("flights", "status"), "cancelled")])
+    held = {file: file.read_bytes() for file in (tmp_path / "lake").glob("*/flight_date=*/*.parquet")}
+    others = [file for file in held if file.parent.name != f"flight_date={january}"]
+    assert {file.parts[-3] for file in others} == {"flights", name}
     for file in others:
         file.write_bytes(b"no rows")
-    report = lake.run("incremental")
-    assert (report.error, [*report.partitions]) == (None, ["2013-01-01"])
-    for file, content in held.items():
-        file.write_bytes(content)
-    assert lake.differences("wide") == NOTHING
+    report = lake.run("incremental", name)
+    assert (report.error, [*report.partitions], report.written) == (None, [january], WrittenKeys(updates=1))
+    commit = next(iter(Timeline(lake.uri(name)).newest_first()))
+    assert (commit.instant, [*commit.partitions]) == (report.instant, [january])
+    new_files = {*(tmp_path / "lake" / name).glob("*/*.parquet")} - held.keys()
+    assert {file.parent.name for file in new_files} == {f"flight_date={january}"}
+    for file in others:
+        file.write_bytes(held[file])
+    recomputed = rows_by_key(lake.recomputed(name))
+    assert rows_by_key(lake.stored(name)) == recomputed
+    look_back = rows_by_key(lake.recomputed(name).where(col("flight_date").isin(july)))
+    missed = {key: (row, recomputed[key]) for key, row in (before | look_back).items() if row != recomputed[key]}
+    assert (len(look_back), [*missed]) == (104, [(january, "UA")])
+    is_, ought = missed[january, "UA"]
+    assert (is_["cancelled"], ought["cancelled"], is_["earnings"] - ought["earnings"]) == (0, 1, Decimal("182.00"))
+
+
+def rows_by_key(rows: DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Of the earnings, by day and carrier."""
+    return {(row.flight_date, row.carrier): row.asDict() for row in rows.collect()}
 
 
 def test_a_row_that_was_written_anew_with_its_file_has_not_changed(spark: SparkSession, tmp_path: Path) -> None:

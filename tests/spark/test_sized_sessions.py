@@ -17,8 +17,10 @@ from tests.polling import scaled
 PROGRAM = """
 import json, re
 from pathlib import Path
+from tests.polling import wait_until
 from pyspark.sql import SparkSession
 from ingestion.domain.resources.job_resources import JobResources
+from ingestion.spark.core_seconds import task_s
 from ingestion.spark.session import sized_settings
 
 builder = SparkSession.builder
@@ -27,7 +29,9 @@ for name, value in sized_settings(JobResources(cores=2, executors=2, executor_me
 # Three machines of two cores. Jobs wait until all executors are there that the settings allow.
 builder = builder.config("spark.master", "local-cluster[3,2,1024]").config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
 spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", "false").getOrCreate()
+before = task_s(spark)
 assert spark.range(8).count() == 8
+wait_until(lambda: task_s(spark) > before)  # Spark counts a task a moment after its end
 commands = []
 for process in Path("/proc").glob("[0-9]*/cmdline"):
     try:

@@ -86,7 +86,7 @@ class BackfillRow:
 
 @dataclass(frozen=True)
 class RunRow:
-    """`rows`: new, changed and deleted; None where it has not told. `cost`: what it read, and what took longest."""
+    """`rows`: new, changed and deleted; None where it has not told. `cost`: what it read, what took longest, and core-seconds."""
 
     run: JobRun
     rows: tuple[int, int, int] | None
@@ -180,16 +180,18 @@ def _run_row(run: JobRun) -> RunRow:
     is_told = run.state == JobState.SUCCEEDED and written is not None
     rows = (written["inserts"], written["updates"], written["deletes"]) if is_told and written else None
     commits = sum(each["commits"] for each in inputs.values()) if inputs else None
-    return RunRow(run, rows, str(output.get("made_anew", "")), _cost(inputs, report.get("phases") or {}), commits)
+    return RunRow(run, rows, str(output.get("made_anew", "")), _cost(inputs, report), commits)
 
 
-def _cost(inputs: Mapping[str, Mapping[str, int]], phases: Mapping[str, float]) -> str:
-    """`12 files compared, 3.4 MB; compute 14 s, write 6 s`."""
+def _cost(inputs: Mapping[str, Mapping[str, int]], report: Mapping[str, Any]) -> str:
+    """`12 files compared, 3.4 MB; compute 14 s, write 6 s; 23.4 core-seconds`."""
     files, size = (sum(each.get(fact, 0) for each in inputs.values()) for fact in ("files", "bytes"))
     read = f"{words.count(files, 'file')} compared, {words.size(size)}" if files else ""
+    phases, core_s = report.get("phases") or {}, report.get("core_s")
     longest = sorted(phases.items(), key=lambda phase: -phase[1])[:_MAX_PHASES]
     took = ", ".join(f"{name} {words.duration(timedelta(seconds=seconds))}" for name, seconds in longest if seconds)
-    return "; ".join(filter(None, (read, took)))
+    cores = "" if core_s is None else f"{core_s:,.1f} core-seconds"
+    return "; ".join(filter(None, (read, took, cores)))
 
 
 def refused_batches(dataset: Dataset, *, with_rows: bool) -> list[RefusedRow]:

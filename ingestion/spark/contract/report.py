@@ -68,7 +68,7 @@ class JobReport:
     """`status` is succeeded, nothing_to_do, failed, refused, unfinished, paused, put_off, or index_away.
 
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
-    `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.
+    `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name. `core_s`: core-seconds, see CoreMeter; None: unknown.
     `unusable_cursors`: {"column": name, "rows": how many rows have a cursor such as NaN, "sample": some of its values}; empty where nothing was read.
     `output`: what a job that only reads has found out. `timed_out`: it has failed because its time was up. `has_more`: the source has more to read now.
     `index_use`: None where its keys are in no Global Index, or none was asked for. Of several commits the sums are of all, and
@@ -89,6 +89,7 @@ class JobReport:
     unusable_cursors: dict[str, Any] = field(default_factory=dict)
     output: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
+    core_s: float | None = None
     error: str | None = None
     timed_out: bool = False
     has_more: bool = False

@@ -92,7 +92,7 @@ def test_a_secret_is_found_by_its_reference_and_never_in_the_spec() -> None:
 def test_a_report_is_read_back_as_it_was_written(counts: RowCounts, partitions: dict[str, int]) -> None:
     report = JobReport("r", "succeeded", counts=counts, partitions=partitions, written=WrittenKeys(1, 2, 3))
     assert JobReport.from_json(report.to_json()) == report
-    report = replace(report, index_use=IndexUse(("rs1:16020", "rs2:16020"), 5, 2, 0.5, 70, 2))
+    report = replace(report, core_s=1.5, index_use=IndexUse(("rs1:16020", "rs2:16020"), 5, 2, 0.5, 70, 2))
     assert JobReport.from_json(report.to_json()) == report
 
 

@@ -107,10 +107,10 @@ def test_what_is_not_counted_to_its_end_says_so(table: DatasetCopy, page: Client
 
 def test_its_runs_tell_rows_commits_and_cost(table: DatasetCopy, page: Client) -> None:
     inputs = {"departures": {"commits": 2, "files": 8, "bytes": 3_400_000}, "airlines": {"commits": 1, "files": 1, "bytes": 1_000}}  # fmt: skip
-    ran(table, output={"inputs": inputs, "made_anew": "the commits of <b>x</b> are archived"})
+    ran(table, output={"inputs": inputs, "made_anew": "the commits of <b>x</b> are archived"}, core_s=1_023.44)
     text = shown(page)
     assert "All rows were recomputed: the commits of &lt;b&gt;x&lt;/b&gt; are archived" in text
-    assert "9 files compared, 3.4 MB; compute 14 s, write 6 s" in text
+    assert "9 files compared, 3.4 MB; compute 14 s, write 6 s; 1,023.4 core-seconds" in text
     assert re.search(r"dc1 Succeeded 13:32 1 min 3 12 3,456 7", text)
 
 

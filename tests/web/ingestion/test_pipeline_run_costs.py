@@ -29,9 +29,11 @@ def copy() -> DatasetCopy:
     return modelled()
 
 
-def ran(copy: DatasetCopy, seconds: float, status: str = "succeeded", **output: Any) -> JobRun:
+def ran(
+    copy: DatasetCopy, seconds: float, status: str = "succeeded", core_s: float | None = None, **output: Any
+) -> JobRun:
     written = {"inserts": 0, "updates": 0, "deletes": 0} if status == "nothing_to_do" else {"inserts": 3, "updates": 2, "deletes": 1}  # fmt: skip
-    return given.run(copy, report={"status": status, "phases": {"compute": 1, "total": seconds}, "written": written, "output": output})  # fmt: skip
+    return given.run(copy, report={"status": status, "phases": {"compute": 1, "total": seconds}, "core_s": core_s, "written": written, "output": output})  # fmt: skip
 
 
 def costs(copy: DatasetCopy) -> RunCosts:
@@ -39,19 +41,19 @@ def costs(copy: DatasetCopy) -> RunCosts:
 
 
 def test_it_is_the_newest_run_that_makes_rows_and_has_ended(copy: DatasetCopy) -> None:
-    assert costs(copy) == RunCosts(None, NO_ROWS, None, 0)
-    ran(copy, 42.5, inputs=INPUTS)
+    assert costs(copy) == RunCosts(None, None, NO_ROWS, None, 0)
+    ran(copy, 42.5, core_s=61.2, inputs=INPUTS)
     given.run(copy, state=JobState.CANCELLED, report={"phases": {"total": 1.0}})
     given.run(copy, JobKind.CLUSTER, report={"phases": {"total": 2.0}})
     given.run(copy, state=JobState.RUNNING, ended_at=None)
-    assert costs(copy) == RunCosts(42.5, CHANGED, 1_000, 0)
+    assert costs(copy) == RunCosts(42.5, 61.2, CHANGED, 1_000, 0)
 
 
 def test_what_was_read_as_a_whole_is_of_no_known_size_and_nothing_is_nothing(copy: DatasetCopy) -> None:
     ran(copy, 100, made_anew="the commits are archived")
-    assert costs(copy) == RunCosts(100, CHANGED, None, 0)
+    assert costs(copy) == RunCosts(100, None, CHANGED, None, 0)
     ran(copy, 0.4, "nothing_to_do")
-    assert costs(copy) == RunCosts(0.4, NO_ROWS, 0, 0)
+    assert costs(copy) == RunCosts(0.4, None, NO_ROWS, 0, 0)
 
 
 def test_failures_are_counted_among_the_newest_runs(copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,11 +79,12 @@ def test_one_query_tells_it_of_all_copies_and_reads_the_newest_runs_only(copy: D
 
 
 def test_prometheus_has_it_by_the_number_of_the_copy(copy: DatasetCopy, client: Client) -> None:
-    ran(copy, 42.5, inputs=INPUTS)
+    ran(copy, 42.5, core_s=61.2, inputs=INPUTS)
     metrics = client.get("/metrics").content.decode().splitlines()
     assert sorted(line for line in metrics if line.startswith(("lakehub_pipeline_last_run", "lakehub_pipeline_failed"))) == [
         f'lakehub_pipeline_failed_runs{{copy="{copy.pk}"}} 0.0',
         f'lakehub_pipeline_last_run_compared_bytes{{copy="{copy.pk}"}} 1000.0',
+        f'lakehub_pipeline_last_run_core_seconds{{copy="{copy.pk}"}} 61.2',
         *(
             f'lakehub_pipeline_last_run_rows{{copy="{copy.pk}",kind="{kind}"}} {CHANGED[kind]}.0'
             for kind in sorted(CHANGED)
