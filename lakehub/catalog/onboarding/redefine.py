@@ -28,7 +28,7 @@ from lakehub.catalog.models import PARTITION_FIELDS, Dataset, DatasetCopy, Feed,
 from lakehub.catalog.onboarding.onboard import CheckedRequest, check_request
 from lakehub.catalog.onboarding.onboarding_request import CopyRequest, OnboardingRequest, UpstreamRequest
 from lakehub.catalog.onboarding.rebuild import open_rebuild, start_rebuild
-from lakehub.catalog.ports import retest_comparison, retest_copies, running_jobs
+from lakehub.catalog.ports import loop_problem, retest_comparison, retest_copies, running_jobs
 from lakehub.catalog.validation import Problems, find_by_name
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions.form import split_columns
@@ -332,6 +332,7 @@ def _write_copies(dataset: Dataset, redefinition: Redefinition, *, now: datetime
             removed_at=None, connection=connection, object=table
         )
     if moved:
+        _refuse_loop(dataset, changed)
         retest_copies([copy.pk for copy in moved], now=now)
 
 
@@ -357,6 +358,12 @@ def _moved_copies(dataset: Dataset, after: OnboardingRequest, checked: CheckedRe
         and copy.data_center.name in after.data_centers
         and CopySource(*copy.source) != checked.locations.get(copy.data_center.name, at_table)
     ]
+
+
+def _refuse_loop(dataset: Dataset, changed: Sequence[str]) -> None:
+    """By where its copies are now. Raises Refused."""
+    if problem := loop_problem(dataset.pk):
+        raise Refused.for_fields({name: problem for name in SOURCE_FIELDS if name in changed})
 
 
 def _refuse_at_work(copies: Sequence[DatasetCopy]) -> None:
