@@ -26,7 +26,7 @@ MALFORMED = Thrown("org.apache.spark.SparkException", "Malformed records: [Ann]"
 
 
 @pytest.mark.parametrize(
-    ("chain", "told"),
+    ("chain", "expected"),
     [
         ((ABORTED, WRITING, CAST), "[CAST_INVALID_INPUT] org.apache.spark.SparkNumberFormatException at `CAST(p.name AS INT)` in the SELECT. "),
         ((ABORTED, WRITING, MALFORMED, Thrown("a.JsonParseException", "Unrecognized token Ann")), "[MALFORMED_RECORD_IN_PARSING] a.JsonParseException. "),
@@ -35,28 +35,28 @@ MALFORMED = Thrown("org.apache.spark.SparkException", "Malformed records: [Ann]"
         ((Thrown("java.io.IOException", "java.io.IOException: No space for Ann"),), "java.io.IOException. "),
     ],
 )  # fmt: skip
-def test_the_condition_the_class_and_the_place_are_told(chain: tuple[Thrown, ...], told: str) -> None:
+def test_the_condition_the_class_and_the_place_are_told(chain: tuple[Thrown, ...], expected: str) -> None:
     words = describe(chain, "wide")
-    assert words.startswith(f"The run of `wide` failed: {told}The message may contain values of rows, so it is only in the log of the worker.")  # fmt: skip
+    assert words.startswith(f"The run of `wide` failed: {expected}The message may contain values of rows, so it is only in the log of the worker.")  # fmt: skip
     assert "try_cast" in words
     assert "Ann" not in words
 
 
 @pytest.mark.parametrize(
-    ("chain", "told"),
+    ("chain", "expected"),
     [
         ((ABORTED, Thrown("java.io.FileNotFoundException", "java.io.FileNotFoundException: File file:/lake/a.parquet does not exist")), "java.io.FileNotFoundException: File file:/lake/a.parquet does not exist"),
         ((ABORTED, Thrown("java.io.IOException", "java.io.IOException: No space left on device")), "java.io.IOException: No space left on device"),
         ((Thrown("org.apache.spark.SparkException", "Job aborted due to stage failure: Task 0 in stage 5.0 failed: ExecutorLostFailure (executor 1 exited) Reason: Container killed"),), "ExecutorLostFailure (executor 1 exited) Reason: Container killed"),
     ],
 )  # fmt: skip
-def test_what_files_and_machines_say_is_told_in_full(chain: tuple[Thrown, ...], told: str) -> None:
-    assert describe(chain, "wide") == f"The run of `wide` failed: {told}"
+def test_what_files_and_machines_say_is_told_in_full(chain: tuple[Thrown, ...], expected: str) -> None:
+    assert describe(chain, "wide") == f"The run of `wide` failed: {expected}"
 
 
 def test_what_an_error_of_a_row_says_of_a_machine_is_not_told() -> None:
-    said = Thrown("java.lang.RuntimeException", "ExecutorLostFailure (Ann")
-    assert "Ann" not in describe((ABORTED, WRITING, said), "wide")
+    forged = Thrown("java.lang.RuntimeException", "ExecutorLostFailure (Ann")
+    assert "Ann" not in describe((ABORTED, WRITING, forged), "wide")
 
 
 def test_a_long_part_of_the_select_is_cut() -> None:
