@@ -108,7 +108,7 @@ def _executed(job: Job) -> JobReport:
         words = error or java_message(problem)
         logger.error("The job %s failed in the JVM: %s", spec.run_id, words, exc_info=job.deadline_error() is None)
         if error is None and spec.pipeline is not None:
-            words = error_without_rows(problem, spark, spec.table.name) or words
+            words = error_without_rows(problem, spark) or words
         return JobReport(run_id=spec.run_id, status=FAILED, error=words)
     except Exception as problem:
         # A bug, or the machine's fault: who asked for the job is told all the same.
@@ -124,7 +124,7 @@ def _words(job: Job, problem: Exception) -> str:
     if job.spec.pipeline is None or is_own:
         return f"{type(problem).__name__}: {problem}"
     logger.error("The job %s failed: %s", job.spec.run_id, problem, exc_info=problem)
-    return bug_without_rows(problem, job.table.name)
+    return bug_without_rows(problem)
 
 
 def _jvm_ended(spark: SparkSession, problem: Exception) -> str | None:

@@ -31,7 +31,7 @@ CONDITIONS = {
     "decode(encode(p.name, p.name), 'utf-8')": "java.io.UnsupportedEncodingException",
 }  # fmt: skip
 ANSI_CONDITIONS = {
-    "CAST(p.name AS INT)": "[CAST_INVALID_INPUT] org.apache.spark.SparkNumberFormatException at `CAST(p.name AS INT)` in the SELECT",
+    "CAST(p.name AS INT)": "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] at `CAST(p.name AS INT)` in the SELECT",
     "p.age / (p.age - p.age)": "[DIVIDE_BY_ZERO]",
     "to_date(p.name, 'yyyy-MM-dd')": "[CANNOT_PARSE_TIMESTAMP]",
     "array(1)[p.age]": "[INVALID_ARRAY_INDEX]",

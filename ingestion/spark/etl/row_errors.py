@@ -37,31 +37,32 @@ class Thrown:
     fragment: str = ""
 
 
-def error_without_rows(problem: Exception, spark: SparkSession, table: str) -> str | None:
+def error_without_rows(problem: Exception, spark: SparkSession) -> str | None:
     """None: its words have no values of rows, as it was raised before any was read, or by what is no query."""
     if isinstance(problem, AnalysisException | ParseException):
         return None
     chain = [*_chain(problem, spark)]
-    return describe(chain, table) if chain else None
+    return describe(chain) if chain else None
 
 
-def bug_without_rows(problem: Exception, table: str) -> str:
-    return f"The run of `{table}` failed: {type(problem).__name__}. {_IN_LOG}"
+def bug_without_rows(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {_IN_LOG}"
 
 
-def describe(chain: Sequence[Thrown], table: str) -> str:
+def describe(chain: Sequence[Thrown]) -> str:
     """`chain`: each with its cause after it, at least one."""
     innermost = chain[-1]
     about = _ABOUT_FILES.fullmatch(innermost.words) or (
         _ABOUT_MACHINES.search(innermost.words) if len(chain) == 1 else None
     )
     if about is not None:
-        return f"The run of `{table}` failed: {about[0]}"
+        return about[0]
     conditions = [each.condition for each in chain if each.condition and each.condition not in _WRAPPERS]
     fragments = [each.fragment for each in chain if each.fragment]
-    condition = f"[{conditions[-1]}] " if conditions else ""
-    place = f" at `{_shortened(fragments[-1])}` in the SELECT" if fragments else ""
-    return f"The run of `{table}` failed: {condition}{innermost.kind}{place}. {_REMEDY}"
+    condition = [f"[{conditions[-1]}]"] if conditions else []
+    place = [f"at `{_shortened(fragments[-1])}` in the SELECT"] if fragments else []
+    about_query = f" {' '.join((*condition, *place))}." if condition or place else ""
+    return f"{innermost.kind}:{about_query} {_REMEDY}"
 
 
 def _shortened(fragment: str) -> str:

@@ -331,8 +331,9 @@ def _write_copies(dataset: Dataset, redefinition: Redefinition, *, now: datetime
         DatasetCopy.with_removed.filter(pk=kept[data_center.pk]).update(
             removed_at=None, connection=connection, object=table
         )
-    if moved:
+    if not dataset.ingested:
         _refuse_loop(dataset, changed)
+    if moved:
         retest_copies([copy.pk for copy in moved], now=now)
 
 
@@ -362,8 +363,9 @@ def _moved_copies(dataset: Dataset, after: OnboardingRequest, checked: CheckedRe
 
 def _refuse_loop(dataset: Dataset, changed: Sequence[str]) -> None:
     """By where its copies are now. Raises Refused."""
-    if problem := loop_problem(dataset.pk):
-        raise Refused.for_fields({name: problem for name in SOURCE_FIELDS if name in changed})
+    elsewhere = [name for name in SOURCE_FIELDS if name in changed]
+    if elsewhere and (problem := loop_problem(dataset.pk)):
+        raise Refused.for_fields(dict.fromkeys(elsewhere, problem))
 
 
 def _refuse_at_work(copies: Sequence[DatasetCopy]) -> None:

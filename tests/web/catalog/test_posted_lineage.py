@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -245,6 +246,26 @@ def test_an_event_looks_at_no_table_and_no_edge_but_those_that_it_names(client: 
         ["airlines → delays (not one to one)"],
     )
     assert max(read["catalog_lineagetable"], read["catalog_lineagelink"], read["catalog_lineageedge"]) <= 8, read
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_events_change_is_all_that_a_reading_of_everything_would(client: Client, seed: int) -> None:
+    """Whatever they write, drop and write again."""
+    chance, team = Random(seed), Dataset.objects.get(name="flights").team  # noqa: S311 - no secret
+    names = ("ops/flights", "ops/delays", "ops/airlines", "lakehub/flights", "ops/elsewhere")
+    for minute in range(30):
+        inputs = [table(name, one_to_one=chance.random() < 0.3) for name in chance.sample(names, chance.randrange(3))]
+        outputs = [table(name, dropped=chance.random() < 0.2) for name in chance.sample(names, chance.randrange(3))]
+        at = NOW - 2 * HOUR + chance.randrange(minute + 1) * MINUTE
+        post(client, event(f"job{chance.randrange(4)}", at, inputs, outputs, run=str(minute)))
+        links, edges_now = links_of(team), known_edges()
+        whole = posted._snapshot(team, NOW)
+        edges.replace_lineage(whole, source=posted.POSTED_SOURCE, team=team, accept_loss=True, now=NOW)
+        assert (links, edges_now) == (links_of(team), known_edges())
+
+
+def links_of(team: Team) -> set[str]:
+    return {f"{link} {link.one_to_one}" for link in LineageLink.objects.filter(team=team).select_related("upstream", "downstream")}
 
 
 _COUNT = "SELECT count(*) FROM ("

@@ -28,16 +28,16 @@ MALFORMED = Thrown("org.apache.spark.SparkException", "Malformed records: [Ann]"
 @pytest.mark.parametrize(
     ("chain", "expected"),
     [
-        ((ABORTED, WRITING, CAST), "[CAST_INVALID_INPUT] org.apache.spark.SparkNumberFormatException at `CAST(p.name AS INT)` in the SELECT. "),
-        ((ABORTED, WRITING, MALFORMED, Thrown("a.JsonParseException", "Unrecognized token Ann")), "[MALFORMED_RECORD_IN_PARSING] a.JsonParseException. "),
-        ((ABORTED, WRITING, Thrown("java.lang.RuntimeException", "x Ann")), "java.lang.RuntimeException. "),
-        ((ABORTED, Thrown("java.io.UnsupportedEncodingException", "Ann")), "java.io.UnsupportedEncodingException. "),
-        ((Thrown("java.io.IOException", "java.io.IOException: No space for Ann"),), "java.io.IOException. "),
+        ((ABORTED, WRITING, CAST), "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] at `CAST(p.name AS INT)` in the SELECT. "),
+        ((ABORTED, WRITING, MALFORMED, Thrown("a.JsonParseException", "Unrecognized token Ann")), "a.JsonParseException: [MALFORMED_RECORD_IN_PARSING]. "),
+        ((ABORTED, WRITING, Thrown("java.lang.RuntimeException", "x Ann")), "java.lang.RuntimeException: "),
+        ((ABORTED, Thrown("java.io.UnsupportedEncodingException", "Ann")), "java.io.UnsupportedEncodingException: "),
+        ((Thrown("java.io.IOException", "java.io.IOException: No space for Ann"),), "java.io.IOException: "),
     ],
 )  # fmt: skip
 def test_the_condition_the_class_and_the_place_are_told(chain: tuple[Thrown, ...], expected: str) -> None:
-    words = describe(chain, "wide")
-    assert words.startswith(f"The run of `wide` failed: {expected}The message may contain values of rows, so it is only in the log of the worker.")  # fmt: skip
+    words = describe(chain)
+    assert words.startswith(f"{expected}The message may contain values of rows, so it is only in the log of the worker.")  # fmt: skip
     assert "try_cast" in words
     assert "Ann" not in words
 
@@ -51,20 +51,20 @@ def test_the_condition_the_class_and_the_place_are_told(chain: tuple[Thrown, ...
     ],
 )  # fmt: skip
 def test_what_files_and_machines_say_is_told_in_full(chain: tuple[Thrown, ...], expected: str) -> None:
-    assert describe(chain, "wide") == f"The run of `wide` failed: {expected}"
+    assert describe(chain) == expected
 
 
 def test_what_an_error_of_a_row_says_of_a_machine_is_not_told() -> None:
     forged = Thrown("java.lang.RuntimeException", "ExecutorLostFailure (Ann")
-    assert "Ann" not in describe((ABORTED, WRITING, forged), "wide")
+    assert "Ann" not in describe((ABORTED, WRITING, forged))
 
 
 def test_a_long_part_of_the_select_is_cut() -> None:
     long = Thrown("a.B", "", "DIVIDE_BY_ZERO", "x" * 5_000)
-    assert f"at `{'x' * 100}…` in the SELECT" in describe((long,), "wide")
+    assert f"at `{'x' * 100}…` in the SELECT" in describe((long,))
 
 
 def test_of_a_bug_its_class_is_told() -> None:
-    assert bug_without_rows(ArrowInvalid("Could not convert 'Ann'"), "wide") == (
-        "The run of `wide` failed: ArrowInvalid. The message may contain values of rows, so it is only in the log of the worker."
+    assert bug_without_rows(ArrowInvalid("Could not convert 'Ann'")) == (
+        "ArrowInvalid: The message may contain values of rows, so it is only in the log of the worker."
     )
