@@ -21,6 +21,8 @@ from lakehub.kernel.errors import Refused
 ACTOR = "lineage"
 LOSS_CHECK_MIN_LINKS = 10
 """With fewer links than this, losing most of them is not strange."""
+_MAX_NAMED = 5_000
+"""Tables or datasets by which a query is narrowed: databases bound the values of a query."""
 
 
 def replace_lineage(
@@ -42,7 +44,7 @@ def replace_lineage(
         if team is None:
             _write_tables(reading)
         concerned = _write_links(reading, known, team, touched)
-        numbers = None if concerned is None else [*_numbers(concerned).values()]
+        numbers = None if concerned is None or len(concerned) > _MAX_NAMED else [*_numbers(concerned).values()]
         report = rebuild_edges(source=source, tables=numbers, now=now)
         _delete_tables_without_links(numbers)
         return report
@@ -84,9 +86,9 @@ def _write_tables(reading: LineageSnapshot) -> None:
 def _numbers(tables: Collection[TableName] | None) -> dict[TableName, int]:
     """Of those `tables` that are known; None: of all."""
     rows = LineageTable.objects.all()
-    if tables is not None:
-        names = ({table.namespace for table in tables}, {table.name for table in tables})
-        rows = rows.filter(namespace__in=names[0], name__in=names[1])
+    if tables is not None and len(tables) <= _MAX_NAMED:
+        namespaces, names = {table.namespace for table in tables}, {table.name for table in tables}
+        rows = rows.filter(namespace__in=namespaces, name__in=names)
     numbers = {
         TableName(namespace, name): number for namespace, name, number in rows.values_list("namespace", "name", "pk")
     }
@@ -112,7 +114,7 @@ def _write_links(
     gone, new = stored.keys() - wanted, sorted(wanted - stored.keys())
     LineageLink.objects.filter(pk__in=[stored[link] for link in gone]).delete()
     ends = frozenset(end for link in (*gone, *new) for end in (link.upstream, link.downstream))
-    of_ends = _numbers_made(ends if touched is not None else None, ends)
+    of_ends = _numbers_made(ends)
     LineageLink.objects.bulk_create(
         [
             LineageLink(
@@ -136,14 +138,12 @@ def _stored_links(links: QuerySet[LineageLink]) -> dict[TableLink, int]:
     }
 
 
-def _numbers_made(looked_at: frozenset[TableName] | None, wanted: frozenset[TableName]) -> dict[TableName, int]:
-    """Of the tables `wanted`, which are made where they are not known."""
-    numbers = _numbers(looked_at)
-    if not (unknown := sorted(wanted - numbers.keys())):
-        return numbers
+def _numbers_made(tables: frozenset[TableName]) -> dict[TableName, int]:
+    """Those that are not known are made."""
+    unknown = sorted(tables - _numbers(tables).keys())
     new = [LineageTable(namespace=table.namespace, name=table.name) for table in unknown]
     LineageTable.objects.bulk_create(new, batch_size=500)
-    return _numbers(looked_at)
+    return _numbers(tables)
 
 
 def rebuild_edges(*, source: str, tables: Collection[int] | None = None, now: datetime) -> dict[str, list[str]]:
@@ -207,7 +207,8 @@ def _resolve_tables(numbers: Collection[int] | None) -> set[int] | None:
     links = LineageLink.objects.filter(Q(upstream__in=changed) | Q(downstream__in=changed))
     for ends in links.values_list("upstream__dataset_id", "downstream__dataset_id") if changed else ():
         datasets |= {*ends}
-    return {dataset for dataset in datasets if dataset is not None}
+    known = {dataset for dataset in datasets if dataset is not None}
+    return known if len(known) <= _MAX_NAMED else None
 
 
 def _record_edge_changes(
