@@ -254,7 +254,7 @@ def test_what_events_change_is_all_that_a_reading_of_everything_would(
 ) -> None:
     """Whatever they write, drop and write again; also where they name more tables than a query may."""
     monkeypatch.setattr(edges, "_MAX_NAMED", most_named)
-    chance, team = Random(seed), Dataset.objects.get(name="flights").team  # noqa: S311 - no secret
+    chance, team = Random(seed), Dataset.objects.get(name="flights").team
     names = ("ops/flights", "ops/delays", "ops/airlines", "lakehub/flights", "ops/elsewhere")
     for minute in range(30):
         inputs = [table(name, one_to_one=chance.random() < 0.3) for name in chance.sample(names, chance.randrange(3))]
