@@ -267,6 +267,7 @@ LAKEHUB_PORTS = {
     "catalog.IndexNames": "ingestion.spark.indexes:index_names",
     "catalog.IndexCheck": "ingestion.runs.index_choice.changing:index_problems",
     "catalog.IndexChangeObserver": "ingestion.runs.index_choice.changing:index_changed",
+    "catalog.LoopCheck": "ingestion.pipelines.checks.loops:loop_problem",
     "catalog.RunningJobs": "ingestion.runs.job_runs:running_jobs_held_off",
     "catalog.RetestCopies": "quality.planning.touched_partitions:retest_moved",
     "catalog.RetestComparison": "quality.planning.touched_partitions:retest_comparison",

@@ -114,7 +114,7 @@ class SparkSubmitLauncher:
                 spec_path.unlink(missing_ok=True)
         if report_path.is_file():
             return JobReport.from_file(report_path)
-        error = f"{ended.words}. The end of {log_path}:\n{_log_tail(log_path)}"
+        error = f"{ended.words}. {_words_of_log(spec, log_path)}"
         return JobReport(run_id=spec.run_id, status=FAILED, error=error, timed_out=ended.timed_out)
 
     def progress(self, run_id: str) -> JobProgress | None:
@@ -254,6 +254,13 @@ def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         return
     process.wait()
+
+
+def _words_of_log(spec: JobSpec, path: Path) -> str:
+    """Errors of runs are seen by everybody who is signed in, and what a SELECT or a transformer says may have values of rows."""
+    if spec.pipeline is not None:
+        return f"Its log is {path} on the machine of the worker; it may contain values of rows, so nothing of it is shown here."
+    return f"The end of {path}:\n{_log_tail(path)}"
 
 
 def _log_tail(path: Path) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyarrow import ArrowException
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -24,6 +25,7 @@ from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
 from ingestion.spark.core_seconds import CoreMeter
 from ingestion.spark.etl.audits import AuditRefused, refused_report
+from ingestion.spark.etl.row_errors import bug_without_rows, error_without_rows
 from ingestion.spark.global_index import job_use
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError, logger
@@ -101,19 +103,31 @@ def _executed(job: Job) -> JobReport:
     except _EXPECTED_ERRORS as problem:
         # At the deadline the launcher ends what is being read, and the source only says that it was interrupted.
         late = job.deadline_error() if isinstance(problem, SourceError) else None
-        return JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
+        return JobReport(run_id=spec.run_id, status=FAILED, error=late or _words(job, problem))
     except (Py4JError, PySparkException) as problem:
         if unavailable := _UNAVAILABLE_TO_TASK.search(str(problem)):
             return JobReport(run_id=spec.run_id, status=INDEX_AWAY, error=unavailable[1])
-        error = job.deadline_error() or _jvm_ended(spark, problem) or java_message(problem)
-        logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.deadline_error() is None)
-        return JobReport(run_id=spec.run_id, status=FAILED, error=error)
+        error = job.deadline_error() or _jvm_ended(spark, problem)
+        words = error or java_message(problem)
+        logger.error("The job %s failed in the JVM: %s", spec.run_id, words, exc_info=job.deadline_error() is None)
+        if error is None and spec.pipeline is not None:
+            words = error_without_rows(problem, spark) or words
+        return JobReport(run_id=spec.run_id, status=FAILED, error=words)
     except Exception as problem:
         # A bug, or the machine's fault: who asked for the job is told all the same.
         logger.exception("The job %s failed", spec.run_id)
         # A JVM that was killed at the deadline refuses whoever tidies up.
         late = (job.deadline_error() or _jvm_ended(spark, problem)) if isinstance(problem, ConnectionError) else None
-        return JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
+        return JobReport(run_id=spec.run_id, status=FAILED, error=late or _words(job, problem))
+
+
+def _words(job: Job, problem: Exception) -> str:
+    """In a job of a pipeline, without those of Arrow and of a bug: they may have values of rows."""
+    is_own = isinstance(problem, (*_EXPECTED_ERRORS, OSError)) and not isinstance(problem, ArrowException)
+    if job.spec.pipeline is None or is_own:
+        return f"{type(problem).__name__}: {problem}"
+    logger.error("The job %s failed: %s", job.spec.run_id, problem, exc_info=problem)
+    return bug_without_rows(problem)
 
 
 def _jvm_ended(spark: SparkSession, problem: Exception) -> str | None:

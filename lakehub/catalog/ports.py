@@ -47,6 +47,12 @@ class Consequence:
     text: str
 
 
+class LoopCheck(Protocol):
+    """Why a dataset cannot lie where it does by now, with what to do: it is the table of a pipeline that is made from it. Empty: it can."""
+
+    def __call__(self, dataset_id: int) -> str: ...
+
+
 class ChangePreview(Protocol):
     """What would come of `change`, which writes it, for the dataset of this id; nothing of it stays. Raises what the change raises."""
 
@@ -63,6 +69,10 @@ def retest_copies(copies: Collection[int], *, now: datetime) -> None:
 
 def retest_comparison(dataset_id: int, *, now: datetime) -> None:
     cast("RetestComparison", _bound("catalog.RetestComparison"))(dataset_id, now=now)
+
+
+def loop_problem(dataset_id: int) -> str:
+    return cast("LoopCheck", _bound("catalog.LoopCheck"))(dataset_id)
 
 
 def preview_change(dataset: int, change: Callable[[], object], *, now: datetime) -> list[Consequence]:

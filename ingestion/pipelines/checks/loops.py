@@ -36,6 +36,25 @@ def made_from(target: Dataset, inputs: Collection[Dataset]) -> dict[int, str]:
     return {number: way for number, way in ways.items() if number not in own_names}
 
 
+def loop_problem(dataset_id: int) -> str:
+    """As `lakehub.catalog.ports.LoopCheck`: of a dataset that was another table when the pipelines that read it were registered."""
+    dataset = Dataset.objects.get(pk=dataset_id)
+    folders = {folder for copy in lake_copies().filter(dataset=dataset) if (folder := _folder(copy))}
+    read = _read_by_folder((dataset,)) if folders else {}
+    reached, edge = {dataset.pk}, {dataset.pk: "", **_other_names({dataset.pk: ""}, read)}
+    while edge and folders:
+        made = dict.fromkeys(LineageEdge.objects.filter(upstream__in=edge).values_list("downstream", flat=True), "")
+        for copy in lake_copies().filter(dataset__in=made).exclude(dataset=dataset).order_by("pk"):
+            if (folder := _folder(copy)) in folders:
+                return (
+                    f"`{dataset.name}` would lie in {folder}, as `{copy.dataset.name}` does, which is made from `{dataset.name}`: a pipeline cannot read what it makes. "
+                    f"Name another table, or first change the pipeline so that it reads `{dataset.name}` no longer."
+                )
+        reached |= edge.keys()
+        edge = {number: "" for number in made | _other_names(made, read) if number not in reached}
+    return ""
+
+
 def _other_names(ways: Mapping[int, str], read: Mapping[str, Mapping[int, str]]) -> dict[int, str]:
     """Of those that are read the others that have their table in a folder of these."""
     others = dict[int, str]()

@@ -20,7 +20,7 @@ from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable
 from lakehub.catalog.metadata.roles import DatabaseRole, role_warning
 from lakehub.catalog.metadata.table_locations import NamedTable, is_same_table
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy
-from lakehub.catalog.ports import Consequence, retest_copies, running_jobs
+from lakehub.catalog.ports import Consequence, loop_problem, retest_copies, running_jobs
 from lakehub.catalog.storages import UncertainLocation
 from lakehub.catalog.validation import Problems
 from lakehub.kernel.errors import Conflict, NotFound
@@ -83,13 +83,28 @@ def check_connection_change(
         sources = [(center, _with_connection(source, changed)) for center, source in copy_sources(dataset)]
         check_distinct_tables(problems, sources, name="url")
     problems.raise_if_any()
+    moved = tuple(copy for copy, table in copies if table in moved_tables)
+    _refuse_loops(changed, moved)
     return ConnectionChange(
         place_of(connection.plugin, connection.url),
         place_of(changed.plugin, changed.url),
         tuple(sorted({copy.dataset.name for copy, _ in copies})),
-        tuple(copy for copy, table in copies if table in moved_tables),
+        moved,
         test.role,
     )
+
+
+def _refuse_loops(changed: Connection, moved: Sequence[DatasetCopy]) -> None:
+    """By where the copies would be: what is written for it is taken back. Raises Refused."""
+    monitored = {copy.dataset_id: copy.dataset for copy in moved if not copy.dataset.ingested}
+    problems = Problems()
+    with transaction.atomic():
+        Connection.objects.filter(pk=changed.pk).update(url=changed.url)
+        for dataset in monitored.values():
+            if problem := loop_problem(dataset.pk):
+                problems.add("url", problem)
+        transaction.set_rollback(True)
+    problems.raise_if_any()
 
 
 def _lies_elsewhere(connection: Connection, changed: Connection, table: str) -> bool:

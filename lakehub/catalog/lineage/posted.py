@@ -17,7 +17,7 @@ from lakehub.accounts.models import Team
 from lakehub.catalog.lineage import LineageSnapshot, edges
 from lakehub.catalog.lineage.events import snapshot_of_runs
 from lakehub.catalog.lineage.posted_events import WINDOW, PostedEvent, PostedState, merge_event, newest_of
-from lakehub.catalog.models import PostedRun
+from lakehub.catalog.models import LineageLink, PostedRun
 from lakehub.kernel.errors import Refused
 
 POSTED_SOURCE = "posted"
@@ -83,7 +83,10 @@ def _take_completed(
                 f"With this run the events of team {team.name} tell of {len(snapshot.links)} links, and at most "
                 f"{MAX_TEAM_LINKS} are taken: post the events of fewer jobs."
             )
-        changed = edges.replace_lineage(snapshot, source=POSTED_SOURCE, team=team, accept_loss=True, now=now)
+        touched = newest.tables | (known.tables if known else frozenset())
+        changed = edges.replace_lineage(
+            snapshot, source=POSTED_SOURCE, team=team, touched=touched, accept_loss=True, now=now
+        )
     is_used = newest.run.number == merged.run.number
     return PostOutcome(PostResult.COMPLETED if is_used else PostResult.IGNORED, **changed)
 
@@ -92,26 +95,35 @@ def forget_old_runs(*, accept_loss: bool = False, now: datetime) -> tuple[dict[s
     """Jobs that have not run within the window make nothing any more. What changed, and what went wrong, by team.
 
     Where that is most of a team's lineage, its programs rather stopped posting: nothing is changed, unless `accept_loss`.
+    An event is taken by the tables that it names: here all are looked at, for those that were onboarded or moved since.
     """
     changed: dict[str, list[str]] = {"added": [], "pruned": []}
     problems = []
     PostedRun.objects.filter(completed_at=None, event_at__lte=now - OPEN_FOR).delete()
     old = Q(completed_at__lte=now - WINDOW)
-    for team in Team.objects.filter(pk__in=PostedRun.objects.filter(old).values("team")).order_by("name"):
+    aging = PostedRun.objects.filter(old | Q(drops=True)).values("team")
+    for team in Team.objects.filter(pk__in=aging).order_by("name"):
         try:
             with transaction.atomic():
                 edges.take_turn()
                 PostedRun.objects.filter(old, team=team).delete()
                 snapshot = _snapshot(team, now)
-                report = edges.replace_lineage(
-                    snapshot, source=POSTED_SOURCE, team=team, accept_loss=accept_loss, now=now
+                _note(
+                    changed,
+                    edges.replace_lineage(snapshot, source=POSTED_SOURCE, team=team, accept_loss=accept_loss, now=now),
                 )
         except Refused as problem:
             problems.append(f"Events that programs of team {team.name} posted: {problem}")
-            continue
-        for kind, lines in report.items():
-            changed[kind] += lines
+    if LineageLink.objects.exclude(team=None).exists():
+        with transaction.atomic():
+            edges.take_turn()
+            _note(changed, edges.rebuild_edges(source=POSTED_SOURCE, now=now))
     return changed, " ".join(problems)
+
+
+def _note(changed: dict[str, list[str]], report: dict[str, list[str]]) -> None:
+    for kind, lines in report.items():
+        changed[kind] += lines
 
 
 def _rows_of_job(event: PostedEvent, team: Team) -> list[PostedRun]:

@@ -53,6 +53,11 @@ class PostedState:
     words: dict[TableName, tuple[datetime, bool]] = field(default_factory=dict)
 
     @property
+    def tables(self) -> frozenset[TableName]:
+        """All that it says something of."""
+        return frozenset((*self.run.inputs, *self.run.outputs, *self.words))
+
+    @property
     def drops(self) -> bool:
         return any(self.run.outputs.values()) or any(dropped for _, dropped in self.words.values())
 

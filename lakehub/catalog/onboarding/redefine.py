@@ -28,7 +28,7 @@ from lakehub.catalog.models import PARTITION_FIELDS, Dataset, DatasetCopy, Feed,
 from lakehub.catalog.onboarding.onboard import CheckedRequest, check_request
 from lakehub.catalog.onboarding.onboarding_request import CopyRequest, OnboardingRequest, UpstreamRequest
 from lakehub.catalog.onboarding.rebuild import open_rebuild, start_rebuild
-from lakehub.catalog.ports import retest_comparison, retest_copies, running_jobs
+from lakehub.catalog.ports import loop_problem, retest_comparison, retest_copies, running_jobs
 from lakehub.catalog.validation import Problems, find_by_name
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions.form import split_columns
@@ -331,6 +331,8 @@ def _write_copies(dataset: Dataset, redefinition: Redefinition, *, now: datetime
         DatasetCopy.with_removed.filter(pk=kept[data_center.pk]).update(
             removed_at=None, connection=connection, object=table
         )
+    if not dataset.ingested:
+        _refuse_loop(dataset, changed)
     if moved:
         retest_copies([copy.pk for copy in moved], now=now)
 
@@ -357,6 +359,13 @@ def _moved_copies(dataset: Dataset, after: OnboardingRequest, checked: CheckedRe
         and copy.data_center.name in after.data_centers
         and CopySource(*copy.source) != checked.locations.get(copy.data_center.name, at_table)
     ]
+
+
+def _refuse_loop(dataset: Dataset, changed: Sequence[str]) -> None:
+    """By where its copies are now. Raises Refused."""
+    elsewhere = [name for name in SOURCE_FIELDS if name in changed]
+    if elsewhere and (problem := loop_problem(dataset.pk)):
+        raise Refused.for_fields(dict.fromkeys(elsewhere, problem))
 
 
 def _refuse_at_work(copies: Sequence[DatasetCopy]) -> None:

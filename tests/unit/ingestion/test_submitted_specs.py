@@ -11,7 +11,7 @@ import pytest
 from ingestion.launchers import LauncherConfig, spark_submit
 from ingestion.launchers.spark_submit import ProcessEnd, SparkSubmitLauncher
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
-from ingestion.spark.contract.spec import DeleteSpec, JobSpec, ReplaySpec, SourceSpec, TableSpec
+from ingestion.spark.contract.spec import DeleteSpec, JobSpec, PipelineSpec, ReplaySpec, SourceSpec, TableSpec
 from tests.polling import scaled
 
 TABLE = TableSpec("orders", "file:///lake/orders", "file:///lake/_errors/orders", record_key=("id",))
@@ -61,6 +61,17 @@ def test_of_a_job_that_left_no_report_it_is_known_whether_its_time_was_up(tmp_pa
     source = SourceSpec(plugin="sql", url_ref="env:SHOP_URL", object="orders")
     report = job.run(JobSpec("r", "bootstrap", TABLE, source), {})
     assert (report.status, report.timed_out) == ("failed", timed_out)
+
+
+def test_of_a_pipelines_job_that_left_no_report_its_log_is_named_and_not_shown(tmp_path: Path) -> None:
+    """It may have values of rows; that of any other job has none."""
+    job, pipeline = EndedJob(LauncherConfig(tmp_path)), PipelineSpec((), "SELECT 1", {"id": "long"})
+    report = job.run(JobSpec("made", "bootstrap", TABLE, pipeline=pipeline), {})
+    assert report.error == (
+        f"The job's process ended. Its log is {tmp_path}/made/log.txt on the machine of the worker; it may contain values of rows, so nothing of it is shown here."
+    )
+    source = SourceSpec(plugin="sql", url_ref="env:SHOP_URL", object="orders")
+    assert str(job.run(JobSpec("loaded", "bootstrap", TABLE, source), {}).error).endswith("\nwhat Spark said")
 
 
 class LingeringJob(SparkSubmitLauncher):

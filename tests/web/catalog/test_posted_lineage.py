@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -223,6 +228,78 @@ def test_queries_do_not_grow_with_what_is_known(client: Client) -> None:
     for number in range(10, 40):
         queries(number)
     assert queries(50) == first
+
+
+def test_an_event_looks_at_no_table_and_no_edge_but_those_that_it_names(client: Client) -> None:
+    """Of a team with many others, in an instance with many more."""
+    team = Dataset.objects.get(name="flights").team
+    others = [make.dataset(f"other{number}", team=team) for number in range(60)]
+    far = [table(f"lakehub/{other.name}") for other in others]
+    for number, (upstream, downstream) in enumerate(pairwise(far)):
+        post(client, event(f"far{number}", NOW - 2 * HOUR, [upstream], [downstream]))
+    assert LineageEdge.objects.count() == len(others) - 1
+    post(client, event("load", NOW - HOUR, [FLIGHTS, AIRLINES], [DELAYS]))
+    with rows_read() as read:
+        answer = json.loads(post(client, event("load", NOW - MINUTE, [FLIGHTS, far[0]], [DELAYS])).content)
+    assert (answer["added"], answer["pruned"]) == (
+        ["other0 → delays (not one to one)"],
+        ["airlines → delays (not one to one)"],
+    )
+    assert max(read["catalog_lineagetable"], read["catalog_lineagelink"], read["catalog_lineageedge"]) <= 8, read
+
+
+@pytest.mark.parametrize(("seed", "most_named"), [(1, 5_000), (2, 5_000), (3, 5_000), (4, 2)])
+def test_what_events_change_is_all_that_a_reading_of_everything_would(
+    client: Client, seed: int, most_named: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever they write, drop and write again; also where they name more tables than a query may."""
+    monkeypatch.setattr(edges, "_MAX_NAMED", most_named)
+    chance, team = Random(seed), Dataset.objects.get(name="flights").team
+    names = ("ops/flights", "ops/delays", "ops/airlines", "lakehub/flights", "ops/elsewhere")
+    for minute in range(30):
+        inputs = [table(name, one_to_one=chance.random() < 0.3) for name in chance.sample(names, chance.randrange(3))]
+        outputs = [table(name, dropped=chance.random() < 0.2) for name in chance.sample(names, chance.randrange(3))]
+        at = NOW - 2 * HOUR + chance.randrange(minute + 1) * MINUTE
+        post(client, event(f"job{chance.randrange(4)}", at, inputs, outputs, run=str(minute)))
+        links, edges_now = links_of(team), known_edges()
+        whole = posted._snapshot(team, NOW)
+        edges.replace_lineage(whole, source=posted.POSTED_SOURCE, team=team, accept_loss=True, now=NOW)
+        assert (links, edges_now) == (links_of(team), known_edges())
+
+
+def links_of(team: Team) -> set[str]:
+    return {
+        f"{link} {link.one_to_one}"
+        for link in LineageLink.objects.filter(team=team).select_related("upstream", "downstream")
+    }
+
+
+_COUNT = "SELECT count(*) FROM ("
+
+
+@contextmanager
+def rows_read() -> Iterator[Counter[str]]:
+    """By table how many rows the greatest answer has of all queries that are made from it."""
+    read = Counter[str]()
+
+    def counted(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("SELECT") and ' FROM "' in sql and not sql.startswith(_COUNT):
+            name = sql.partition(' FROM "')[2].partition('"')[0]
+            with connection.cursor() as cursor:
+                cursor.execute(f"{_COUNT}{sql}) AS counted", params)
+                read[name] = max(read[name], cursor.fetchone()[0])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(counted):
+        yield read
+
+
+def test_a_dataset_that_is_onboarded_later_has_its_edges_after_the_daily_look(client: Client) -> None:
+    post(client, event("later", NOW - HOUR, [FLIGHTS], [table("lakehub/later")]))
+    make.dataset("later", team=Dataset.objects.get(name="flights").team)
+    assert known_edges() == set()
+    tasks.check_lineage()
+    assert known_edges() == {"flights → later"}
 
 
 def test_of_a_team_so_many_jobs_are_kept_and_runs_at_work_make_room(

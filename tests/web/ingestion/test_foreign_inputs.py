@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ingestion import tasks
@@ -15,7 +17,11 @@ from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule
 from ingestion.runs.inputs import inputs_of_run
 from ingestion.runs.modelled_tables.progress import progress_of
-from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
+from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, LineageEdge
+from lakehub.catalog.onboarding.redefine import prepare_change
+from lakehub.catalog.storages.hudi import HudiStorage
+from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import MINUTE, NOW
 from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
@@ -214,3 +220,52 @@ def test_another_folder_makes_no_loop(theirs: DatasetCopy, tmp_path: Path, root:
     moved = given.connection("moved", url=root or tmp_path.as_uri(), plugin="hudi")
     DatasetCopy.objects.filter(pk=theirs.pk).update(connection=moved, object=folder)
     assert not register_pipeline(READS_AGAIN, actor="ana", now=NOW).is_new
+
+
+def move(dataset: Dataset, table: str) -> None:
+    prepare_change(Dataset.objects.get(pk=dataset.pk), {"table": table}).write(actor="ana", now=NOW)
+
+
+@pytest.fixture
+def beside(theirs: DatasetCopy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DatasetCopy:
+    """`theirs` in the folder `lake/days`, which nothing of Lakehub makes: `again` reads it, and `flights-by-day` reads `again`. Its rows are in one file."""
+    monkeypatch.setattr(HudiStorage, "_slices", lambda self, table: [*(self._root / table).glob("*.parquet")])
+    rows = pa.table({name: ["a"] for name in ("day", "airline", "flights", "delay", "id")})
+    for folder in ("lake/days", "lake/other", "days"):
+        copy = DatasetCopy(dataset=theirs.dataset, data_center=theirs.data_center, connection=theirs.connection, object=folder)  # fmt: skip
+        lake.commit(copy, "20261117100000000", {"": (16, 0, 0)})
+        pq.write_table(rows, tmp_path / folder / "rows.parquet")
+    DatasetCopy.objects.filter(pk=theirs.pk).update(connection=None, object="")
+    given.feed(theirs.dataset, connection=theirs.connection, object="lake/days", cursor_column="")
+    register_pipeline(AGAIN, actor="ana", now=NOW)
+    register_pipeline(READS_AGAIN, actor="ana", now=NOW)
+    return DatasetCopy.objects.get(pk=theirs.pk)
+
+
+@pytest.mark.parametrize("folder", ["days", "link"])
+def test_a_monitored_table_does_not_move_to_where_what_is_made_from_it_lies(
+    beside: DatasetCopy, folder: str, tmp_path: Path
+) -> None:
+    """Each pipeline was registered while there was no loop."""
+    with pytest.raises(Refused) as refused:
+        move(beside.dataset, folder)
+    assert refused.value.fields == {
+        "table": f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does, which is made from `theirs`: a pipeline cannot read what it makes. "
+        "Name another table, or first change the pipeline so that it reads `theirs` no longer."
+    }  # fmt: skip
+    assert beside.dataset.feed.object == "lake/days"
+    move(beside.dataset, "lake/other")
+    moved = DatasetCopy.objects.get(pk=beside.pk)
+    assert moved.source == (beside.dataset.feed.connection, "lake/other")
+
+
+def test_nor_by_another_url_of_its_connection(beside: DatasetCopy, tmp_path: Path) -> None:
+    feed, root = beside.dataset.feed, given.connection("root", url=(tmp_path / "lake").as_uri(), plugin="hudi")
+    Feed.objects.filter(pk=feed.pk).update(connection=root, object="days")
+    for try_it in (check_connection_change, change_connection):
+        with pytest.raises(Refused) as refused:
+            try_it(root, tmp_path.as_uri(), actor="ana", now=NOW, by_operator=True)
+        assert f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does" in refused.value.fields["url"]
+    assert Connection.objects.get(pk=root.pk).url == root.url
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "lake")
+    change_connection(root, (tmp_path / "elsewhere").as_uri(), actor="ana", now=NOW, by_operator=True)
