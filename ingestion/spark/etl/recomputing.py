@@ -17,18 +17,13 @@ from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading.committing import staged_rows
 from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, Layout, StagedBatch
-from ingestion.spark.tables.spark_columns import comparable, type_of_spark
+from ingestion.spark.tables.spark_columns import TIMES_IN_FULL, comparable, type_of_spark
 
 _MAX_VALUES = 1_000
 """Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
 _BITS_IN_FILE = 33
 """Of a number of monotonically_increasing_id: those above say which task has given it."""
 _RANK, _ALIKE = "_lakehub_rank", "_lakehub_alike"
-_TO_THE_MICROSECOND = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""Of texts in JSON. By themselves they have milliseconds: rows that differ by less would be alike."""
 
 
 def target_schema(job: Job) -> Schema:
@@ -140,7 +135,7 @@ def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     same_key = Window.partitionBy(*job.table.record_key)
     # Of equals always the same one, whenever it is computed. Most keys come once: their rows are not written out as texts for it.
     values = F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items()))
-    text = F.to_json(values, _TO_THE_MICROSECOND)
+    text = F.to_json(values, TIMES_IN_FULL)
     order = [F.when(F.col(_ALIKE) > 1, text).desc()]
     if job.pipeline_spec.precombine:
         order = [F.col(job.pipeline_spec.precombine).desc_nulls_last(), *order]

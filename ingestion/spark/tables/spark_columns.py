@@ -8,6 +8,11 @@ from pyspark.sql import types as T
 
 from ingestion.domain.column_types import ArrayOf, ColumnType, MapOf, Plain, StructOf, UnknownType, has_map
 
+TIMES_IN_FULL = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Options of texts in JSON. By themselves they have milliseconds: rows that differ by less would be alike."""
 _PLAIN_NAMES = {"bigint": "long", "smallint": "int", "tinyint": "int", "timestamp_ntz": "timestamp"}
 
 

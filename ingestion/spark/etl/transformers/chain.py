@@ -17,14 +17,12 @@ from pyspark.sql import functions as F
 from ingestion.spark.etl.transformers.errors import BadTransformer, error_place
 from ingestion.spark.etl.transformers.files import TransformerCode
 from ingestion.spark.etl.transformers.jvm import JvmTransformer
+from ingestion.spark.tables.spark_columns import TIMES_IN_FULL
 from lakehub.kernel.suggest import did_you_mean
 
 _GIVEN = "_lakehub_given"
 _NOTHING = " Nothing was written."
 _IN_LOG = " The log of the worker has its words."
-_MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-_ALL_DIGITS = {"timestampFormat": _MICROSECONDS, "timestampNTZFormat": _MICROSECONDS, "timeZone": "UTC"}
-"""Of times in JSON, which has milliseconds otherwise; in UTC no two are alike in the hour that clocks are set back."""
 _MAX_TRIED = 1_000
 """Rows of a test."""
 
@@ -204,4 +202,4 @@ def _wrong_rows(rows: DataFrame, given: DataFrame, stays: Sequence[str]) -> str:
 def _texts(frame: DataFrame) -> DataFrame:
     """Maps cannot be compared, their texts can."""
     rows = F.struct(*(F.col(f"`{name}`") for name in sorted(frame.columns)))
-    return frame.select(F.to_json(rows, _ALL_DIGITS).alias("row"))
+    return frame.select(F.to_json(rows, TIMES_IN_FULL).alias("row"))
