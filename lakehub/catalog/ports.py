@@ -48,7 +48,7 @@ class Consequence:
 
 
 class LoopCheck(Protocol):
-    """Why a dataset cannot lie where it does by now, with what to do: it is the table of a pipeline that is made from it. Empty: it can."""
+    """Why a dataset cannot lie where it does by now, with what to do: it would be made from its own table. Empty: it can."""
 
     def __call__(self, dataset_id: int) -> str: ...
 

@@ -37,8 +37,24 @@ def made_from(target: Dataset, inputs: Collection[Dataset]) -> dict[int, str]:
 
 
 def loop_problem(dataset_id: int) -> str:
-    """As `lakehub.catalog.ports.LoopCheck`: of a dataset that was another table when the pipelines that read it were registered."""
+    """As `lakehub.catalog.ports.LoopCheck`: of a dataset that was another table, or off-boarded, when the pipelines around it were registered."""
     dataset = Dataset.objects.get(pk=dataset_id)
+    return _made_from_itself(dataset) if dataset.ingested else _lies_in_what_it_makes(dataset)
+
+
+def _made_from_itself(target: Dataset) -> str:
+    upstream = Dataset.objects.filter(downstream_edges__downstream=target, downstream_edges__downstream__pipeline__isnull=False)  # fmt: skip
+    ways = made_from(target, upstream) if upstream else {}
+    way = next((ways[made.pk] for made in upstream if ways.get(made.pk)), "")
+    if not way:
+        return ""
+    return (
+        f"`{target.name}` would be made from itself, by way of lineage{way}: a pipeline cannot read what it makes. "
+        "First change a pipeline between them so that it reads something else."
+    )
+
+
+def _lies_in_what_it_makes(dataset: Dataset) -> str:
     folders = {folder for copy in lake_copies().filter(dataset=dataset) if (folder := _folder(copy))}
     read = _read_by_folder((dataset,)) if folders else {}
     reached, edge = {dataset.pk}, {dataset.pk: "", **_other_names({dataset.pk: ""}, read)}
