@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from bench.writing.costs import core_seconds, cost_of
+from bench.writing.costs import cost_of
+from ingestion.spark.core_seconds import core_s_between, tree_of
 from ingestion.spark.session import jvm
-from lakehub.processes.supervisor.process_tree import descendants
 
 _EVERY_S = 0.05
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -41,9 +41,9 @@ class Cost(NamedTuple):
 def measure(spark: SparkSession, work: Callable[[], object]) -> Cost:
     """Of this process, its JVM and all that these have started."""
     with MemoryMeter(spark) as memory:
-        before = core_seconds(_processes())
+        before = tree_of(os.getpid())
         cost = cost_of(spark, work)
-        core_s = core_seconds(_processes()) - before
+        core_s = core_s_between(before, tree_of(os.getpid()))
     return Cost(cost.seconds, core_s, memory.byte_seconds / 2**30, cost.read, cost.written, cost.jobs)
 
 
@@ -140,7 +140,3 @@ def beyond_first(samples: Sequence[tuple[float, float]]) -> float:
         (then - now) * (max(0.0, value - base) + max(0.0, later - base)) / 2
         for (now, value), (then, later) in pairwise(samples)
     )
-
-
-def _processes() -> tuple[int, ...]:
-    return os.getpid(), *descendants(os.getpid())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,10 +35,18 @@ class Cost(NamedTuple):
 def cost_of(spark: SparkSession, work: Callable[[], object], *, beside: Collection[int] = ()) -> Cost:
     """Of this process, its JVM and the workers of Python. `beside`: servers whose reading and writing counts, too."""
     _forget_peaks()
-    jobs, (read, written), begun = _jobs_so_far(spark), _bytes(beside), time.perf_counter()
+    jobs, before, begun = _jobs_so_far(spark), _bytes(beside), time.perf_counter()
     work()
-    seconds, (read_then, written_then) = time.perf_counter() - begun, _bytes(beside)
-    return Cost(seconds, _jobs_so_far(spark) - jobs, read_then - read, written_then - written, _peak())
+    seconds, (read, written) = time.perf_counter() - begun, moved_between(before, _bytes(beside))
+    return Cost(seconds, _jobs_so_far(spark) - jobs, read, written, _peak())
+
+
+def moved_between(before: Mapping[int, tuple[int, int]], now: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
+    """Bytes read and written by those that still run: what a worker had moved before it ended is not taken off."""
+    pairs = [(moved, before.get(process, (0, 0))) for process, moved in now.items()]
+    return sum(moved[0] - earlier[0] for moved, earlier in pairs), sum(
+        moved[1] - earlier[1] for moved, earlier in pairs
+    )
 
 
 def core_seconds(processes: Iterable[int]) -> float:
@@ -53,11 +61,10 @@ def _jobs_so_far(spark: SparkSession) -> int:
     return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
-def _bytes(beside: Collection[int]) -> tuple[int, int]:
-    """Read and written, by the count of the system: files, pipes and all else that goes through `read` and `write`."""
-    numbers = _numbers("io", (*_own(), *beside))
-    read, written = (sum(value for name, value in numbers if name == wanted) for wanted in ("rchar", "wchar"))
-    return read, written
+def _bytes(beside: Collection[int]) -> dict[int, tuple[int, int]]:
+    """By process read and written, by the count of the system: files, pipes and all else that goes through `read` and `write`."""
+    by_process = {process: dict(_numbers("io", (process,))) for process in (*_own(), *beside)}
+    return {process: (counts["rchar"], counts["wchar"]) for process, counts in by_process.items() if counts}
 
 
 def _peak() -> int:

@@ -29,10 +29,10 @@ def test_a_problem_that_nobody_expects_is_a_report_too(
 def test_a_job_whose_cost_cannot_be_read_is_reported_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails(root: int) -> float:
+    def fails(root: int) -> None:
         raise ValueError(f"process {root}")
 
-    monkeypatch.setattr(core_seconds, "core_s_of_tree", fails)
+    monkeypatch.setattr(core_seconds, "tree_of", fails)
     orders = Orders(tmp_path)
     report = execute(orders.spec("bootstrap", "b"), spark=Mock(), secrets={})
     assert (report.run_id, report.core_s) == ("b", None)
