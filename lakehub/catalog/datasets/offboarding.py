@@ -11,8 +11,9 @@ from lakehub.accounts.audit import audit_log
 from lakehub.catalog.datasets.copies import check_distinct_tables, copy_sources
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.models import Dataset, DatasetCopy, Rebuild, RebuildState
+from lakehub.catalog.ports import loop_problem
 from lakehub.catalog.validation import Problems
-from lakehub.kernel.errors import Conflict
+from lakehub.kernel.errors import Conflict, Refused
 
 
 def offboard_dataset(dataset: Dataset, *, actor: str, now: datetime, why: str = "") -> None:
@@ -37,7 +38,7 @@ def _cancel_open_rebuild(dataset: Dataset, *, actor: str, now: datetime) -> None
 def restore_dataset(dataset: Dataset, *, actor: str, now: datetime) -> None:
     """Onboards again what was let go: it is fed from where it stood, or bootstrapped if its copies were dropped since.
 
-    Raises Conflict, or Refused where two of its copies have become one place since.
+    Raises Conflict, or Refused where two of its copies have become one place since, or a pipeline would read what it makes.
     """
     if not dataset.ingested:
         problems = Problems()
@@ -49,6 +50,8 @@ def restore_dataset(dataset: Dataset, *, actor: str, now: datetime) -> None:
             offboarded_at=None, missing_since=None, missing_checks=0, metadata_version=F("metadata_version") + 1
         ):
             raise Conflict(f"Dataset `{dataset.name}` is onboarded already; nothing was changed.")
+        if problem := loop_problem(dataset.pk):  # pipelines that were registered meanwhile have not seen it
+            raise Refused(problem)
         bump_compared_datasets(dataset)
         audit_log.record(actor, "restore", f"dataset:{dataset.name}", now=now)
         wake_on_metadata_change()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from django.core.management import CommandError, call_command
 
 from ingestion import tasks
 from ingestion.domain.pipelines.problems import BadPipeline
@@ -18,6 +19,7 @@ from ingestion.runs import feed_schedule
 from ingestion.runs.inputs import inputs_of_run
 from ingestion.runs.modelled_tables.progress import progress_of
 from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change
+from lakehub.catalog.datasets.offboarding import restore_dataset
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, LineageEdge
 from lakehub.catalog.onboarding.redefine import prepare_change
 from lakehub.catalog.storages.hudi import HudiStorage
@@ -251,7 +253,7 @@ def test_a_monitored_table_does_not_move_to_where_what_is_made_from_it_lies(
         move(beside.dataset, folder)
     assert refused.value.fields == {
         "table": f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does, which is made from `theirs`: a pipeline cannot read what it makes. "
-        "Name another table, or first change the pipeline so that it reads `theirs` no longer."
+        "Name another table, or first change the pipeline so that it no longer reads `theirs`."
     }  # fmt: skip
     assert beside.dataset.feed.object == "lake/days"
     move(beside.dataset, "lake/other")
@@ -269,3 +271,30 @@ def test_nor_by_another_url_of_its_connection(beside: DatasetCopy, tmp_path: Pat
     assert Connection.objects.get(pk=root.pk).url == root.url
     (tmp_path / "elsewhere").symlink_to(tmp_path / "lake")
     change_connection(root, (tmp_path / "elsewhere").as_uri(), actor="ana", now=NOW, by_operator=True)
+
+
+def refused_restore(dataset: Dataset) -> str:
+    with pytest.raises(Refused) as refused:
+        restore_dataset(Dataset.objects.get(pk=dataset.pk), actor="ana", now=NOW)
+    assert Dataset.objects.get(pk=dataset.pk).offboarded_at is not None
+    return str(refused.value)
+
+
+def test_nor_is_it_restored_where_what_was_made_from_it_meanwhile_lies(theirs: DatasetCopy, tmp_path: Path) -> None:
+    register_pipeline(AGAIN, actor="ana", now=NOW)
+    Dataset.objects.filter(pk=theirs.dataset_id).update(offboarded_at=NOW)
+    register_pipeline(READS_AGAIN, actor="ana", now=NOW)
+    assert f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does" in refused_restore(theirs.dataset)
+    with pytest.raises(CommandError, match="a pipeline cannot read what it makes"):
+        call_command("restore", "theirs")
+    register_pipeline(TEXTS, actor="ana", now=NOW)
+    restore_dataset(Dataset.objects.get(pk=theirs.dataset_id), actor="ana", now=NOW)
+
+
+def test_nor_is_the_table_of_a_pipeline_that_has_another_name_by_now(beside: DatasetCopy, tmp_path: Path) -> None:
+    made = Dataset.objects.get(name="flights-by-day")
+    Dataset.objects.filter(pk=made.pk).update(offboarded_at=NOW)
+    move(beside.dataset, "days")
+    assert f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does" in refused_restore(made)
+    move(beside.dataset, "lake/days")
+    restore_dataset(made, actor="ana", now=NOW)

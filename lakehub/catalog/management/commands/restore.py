@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
 from lakehub.catalog.datasets import lookup, offboarding
-from lakehub.kernel.errors import Conflict, NotFound
+from lakehub.kernel.errors import Conflict, NotFound, Refused
 
 
 class Command(BaseCommand):
@@ -21,6 +21,6 @@ class Command(BaseCommand):
     def handle(self, *, name: str, **_: Any) -> None:
         try:
             offboarding.restore_dataset(lookup.any_dataset(name), actor="manage.py", now=wiring.clock.now())
-        except (NotFound, Conflict) as error:
+        except (NotFound, Conflict, Refused) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Dataset {name} is onboarded again")
