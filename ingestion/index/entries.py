@@ -36,10 +36,12 @@ class Entry(NamedTuple):
 
 
 def row_of(key: str) -> bytes:
-    """A key as the table format writes it; one that is too long for a row goes by its SHA-256. Raises ValueError for an empty one."""
+    """A key as the table format writes it; one that is too long for a row goes by its SHA-256. Raises EmptyKey."""
     row = key.encode()
     if not row:
-        raise ValueError("A record key is an empty text: HBase has no row for it.")
+        raise EmptyKey(
+            "A record key is an empty text: HBase has no row for it. Leave such rows out, or choose another index."
+        )
     return row if len(row) <= MAX_ROW_BYTES else _HASHED + hashlib.sha256(row).digest()
 
 
@@ -73,6 +75,10 @@ def _checked_path(partition: str) -> str:
     if partition.startswith("/") or not {".", ".."}.isdisjoint(partition.split("/")):
         raise ValueError(f"{partition!r} is no path of a partition")
     return partition
+
+
+class EmptyKey(ValueError):
+    """HBase has no row without a name."""
 
 
 class DamagedEntry(ValueError):

@@ -55,7 +55,7 @@ class TableWrite:
 
 @dataclass(frozen=True)
 class Plan:
-    """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `tables` data centers, where rows are made.
+    """`changes`: to the files that it has; none for a new pipeline. `reads`: all of these, in each of `data_centers`, where rows are made.
     `readers`: the nearest first. `basis`: what it was made against. `replicated`: where its copy is a replica."""
 
     checked: Checked
@@ -129,10 +129,10 @@ def _reads(checked: Checked) -> Iterator[TableRead]:
         yield TableRead(each.name, dataset.name, _size_in(checked, dataset))
 
 
-def _size_in(checked: Checked, dataset: Dataset | None) -> TableSize | None:
+def _size_in(checked: Checked, dataset: Dataset) -> TableSize | None:
     """In the first of its data centers."""
     copies = DatasetCopy.objects.filter(dataset=dataset, data_center=checked.data_centers[0])
-    copy = None if dataset is None else copies.select_related("dataset", "data_center").first()
+    copy = copies.select_related("dataset", "data_center").first()
     return None if copy is None else size_of(copy)
 
 

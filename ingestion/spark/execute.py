@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyarrow import ArrowException
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 from ingestion.domain.column_types import UnknownType
@@ -25,7 +24,7 @@ from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
 from ingestion.spark.core_seconds import CoreMeter
 from ingestion.spark.etl.audits import AuditRefused, refused_report
-from ingestion.spark.etl.row_errors import bug_without_rows, error_without_rows
+from ingestion.spark.etl.row_errors import bug_without_rows, error_without_rows, has_own_words, raised_in_python
 from ingestion.spark.global_index import job_use
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError, logger
@@ -44,7 +43,7 @@ _EXPECTED_ERRORS = (
     ValueError,
     LookupError,
 )
-"""What is an answer rather than a bug: reported by its own words, without a traceback."""
+"""What is an answer rather than a bug: reported by its own words, without a traceback; but see `_is_told`."""
 _UNAVAILABLE_TO_TASK = re.compile(
     rf"^{re.escape(IndexUnavailable.__module__)}\.{IndexUnavailable.__name__}: (.+)$", re.MULTILINE
 )
@@ -103,6 +102,8 @@ def _executed(job: Job) -> JobReport:
     except _EXPECTED_ERRORS as problem:
         # At the deadline the launcher ends what is being read, and the source only says that it was interrupted.
         late = job.deadline_error() if isinstance(problem, SourceError) else None
+        if not _is_told(job, problem):
+            logger.exception("The job %s failed", spec.run_id)
         return JobReport(run_id=spec.run_id, status=FAILED, error=late or _words(job, problem))
     except (Py4JError, PySparkException) as problem:
         if unavailable := _UNAVAILABLE_TO_TASK.search(str(problem)):
@@ -121,13 +122,13 @@ def _executed(job: Job) -> JobReport:
         return JobReport(run_id=spec.run_id, status=FAILED, error=late or _words(job, problem))
 
 
+def _is_told(job: Job, problem: Exception) -> bool:
+    return job.spec.pipeline is None or has_own_words(problem)
+
+
 def _words(job: Job, problem: Exception) -> str:
-    """In a job of a pipeline, without those of Arrow and of a bug: they may have values of rows."""
-    is_own = isinstance(problem, (*_EXPECTED_ERRORS, OSError)) and not isinstance(problem, ArrowException)
-    if job.spec.pipeline is None or is_own:
-        return f"{type(problem).__name__}: {problem}"
-    logger.error("The job %s failed: %s", job.spec.run_id, problem, exc_info=problem)
-    return bug_without_rows(problem)
+    """In a job of a pipeline, without those of Python's own errors and of its libraries: they may have values of rows."""
+    return f"{type(problem).__name__}: {problem}" if _is_told(job, problem) else bug_without_rows(problem)
 
 
 def _jvm_ended(spark: SparkSession, problem: Exception) -> str | None:
@@ -138,7 +139,9 @@ def _jvm_ended(spark: SparkSession, problem: Exception) -> str | None:
 
 
 def java_message(problem: Exception) -> str:
-    """The first and the innermost message of a Java error, without the stack."""
+    """The first and the innermost message of a Java error, or the message of a task in Python, without the stack."""
+    if isinstance(problem, PythonException) and (raised := raised_in_python(str(problem))):
+        return raised.line
     text = str(problem.java_exception.toString()) if isinstance(problem, Py4JJavaError) else str(problem)
     cause = problem.java_exception if isinstance(problem, Py4JJavaError) else None
     while cause is not None and cause.getCause() is not None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.report import JobReport
-from ingestion.spark.etl import views
+from ingestion.spark.etl import few_rows, views
+from ingestion.spark.file_groups.many_rows import tasks
 from tests.spark.pipeline_lake import InputTable, PipelineLake, pipeline_of
 
 TABLES = {"people": InputTable({"id": "long", "name": "string", "age": "int"}, ("id",))}
@@ -95,3 +97,25 @@ def test_what_is_wrong_with_the_select_itself_is_told_in_full(people: PipelineLa
     error = loaded(people, "p.nosuch").error or ""
     assert "[UNRESOLVED_COLUMN.WITH_SUGGESTION]" in error
     assert "`p`.`nosuch` cannot be resolved" in error
+
+
+def test_of_an_error_of_a_task_in_python_the_class_is_told(
+    people: PipelineLake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(what: object) -> Callable[[Iterable[Any]], Iterator[Any]]:
+        def run(batches: Iterable[Any]) -> Iterator[Any]:
+            yield from (int(batch["name"][0].as_py()) for batch in batches)
+
+        return run
+
+    columns = {"id": "long", "name": "string"}
+    people.pipelines = {"wide": pipeline_of("SELECT p.id, p.name FROM people p", columns, ("id",), "people")}
+    assert people.run("bootstrap").error is None
+    people.put("people", [(1, "Annkathrin", 12)])
+    assert people.run("incremental").error is None
+    people.put("people", [(1, "Annkathrina", 12)])
+    monkeypatch.setattr(few_rows, "MAX_ROWS", 0)
+    monkeypatch.setattr(tasks, "task_of", failing)
+    report = people.run("incremental")
+    assert report.error == "ValueError: The message may contain values of rows, so it is only in the log of the worker."
+    assert "invalid literal for int() with base 10: 'Annkathrina'" in caplog.text

@@ -47,7 +47,8 @@ class Command(BaseCommand):
         except (BadPipeline, Refused, Conflict, JobError) as problem:
             raise CommandError(printable(str(problem))) from problem
         change = "registered" if done.is_new else "changed"
-        recomputed = f"; {done.rebuilds} of its tables are recomputed, as rows may differ" if done.rebuilds else ""
+        are = "is" if done.rebuilds == 1 else "are"
+        recomputed = f"; {done.rebuilds} of its tables {are} recomputed, as rows may differ" if done.rebuilds else ""
         self.stdout.write(f"The pipeline {done.dataset} is {change}{recomputed}.")
 
     def _test(self, folder: Path, texts: dict[str, str]) -> None:
@@ -101,7 +102,11 @@ def _written(writes: TableWrite) -> str:
 def _size(size: TableSize | None) -> str:
     if size is None:
         return "size unknown"
-    return f"{size.rows:,} rows, {size.bytes / 2**20:,.1f} MiB in {size.files:,} files"
+    return f"{_counted(size.rows, 'row')}, {size.bytes / 2**20:,.1f} MiB in {_counted(size.files, 'file')}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _on_one_line(text: str) -> str:

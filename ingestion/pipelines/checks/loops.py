@@ -37,26 +37,16 @@ def made_from(target: Dataset, inputs: Collection[Dataset]) -> dict[int, str]:
 
 
 def loop_problem(dataset_id: int) -> str:
-    """As `lakehub.catalog.ports.LoopCheck`: of a dataset that was another table, or off-boarded, when the pipelines around it were registered."""
+    """As `lakehub.catalog.ports.LoopCheck`: of a dataset that was another table, or off-boarded, when the pipelines were registered."""
     dataset = Dataset.objects.get(pk=dataset_id)
-    return _made_from_itself(dataset) if dataset.ingested else _lies_in_what_it_makes(dataset)
+    read = _read_by_folder((dataset,))
+    others = Dataset.objects.filter(pk__in=_other_names({dataset.pk: ""}, read)).order_by("pk")
+    return next(filter(None, (_problem_of(each, read) for each in (dataset, *others))), "")
 
 
-def _made_from_itself(target: Dataset) -> str:
-    upstream = Dataset.objects.filter(downstream_edges__downstream=target, downstream_edges__downstream__pipeline__isnull=False)  # fmt: skip
-    ways = made_from(target, upstream) if upstream else {}
-    way = next((ways[made.pk] for made in upstream if ways.get(made.pk)), "")
-    if not way:
-        return ""
-    return (
-        f"`{target.name}` would be made from itself, by way of lineage{way}: a pipeline cannot read what it makes. "
-        "First change a pipeline between them so that it reads something else."
-    )
-
-
-def _lies_in_what_it_makes(dataset: Dataset) -> str:
+def _problem_of(dataset: Dataset, read: Mapping[str, Mapping[int, str]]) -> str:
+    """Where what is made from it, by any name of its folders, lies in one of these."""
     folders = {folder for copy in lake_copies().filter(dataset=dataset) if (folder := _folder(copy))}
-    read = _read_by_folder((dataset,)) if folders else {}
     reached, edge = {dataset.pk}, {dataset.pk: "", **_other_names({dataset.pk: ""}, read)}
     while edge and folders:
         made = dict.fromkeys(LineageEdge.objects.filter(upstream__in=edge).values_list("downstream", flat=True), "")
@@ -64,7 +54,7 @@ def _lies_in_what_it_makes(dataset: Dataset) -> str:
             if (folder := _folder(copy)) in folders:
                 return (
                     f"`{dataset.name}` would lie in {folder}, as `{copy.dataset.name}` does, which is made from `{dataset.name}`: a pipeline cannot read what it makes. "
-                    f"Name another table, or first change the pipeline so that it reads `{dataset.name}` no longer."
+                    f"Name another table, or first change the pipeline so that it no longer reads `{dataset.name}`."
                 )
         reached |= edge.keys()
         edge = {number: "" for number in made | _other_names(made, read) if number not in reached}

@@ -30,7 +30,7 @@ from ingestion.spark.file_groups.record_locations import (
 )
 from ingestion.spark.file_groups.rewriting import KEY, REMOVED
 from ingestion.spark.indexes import INDEXES, Index
-from ingestion.spark.job import Job
+from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import staging, write_path
 from ingestion.spark.loading.committing import (
     CommitPlan,
@@ -302,7 +302,7 @@ def _mark(rows: DataFrame) -> tuple[str, str | int]:
         return texts[0], f"/{uuid4().hex}"
     numbers = [name for name, type_ in types.items() if type_ in ("bigint", "int")]
     if not numbers:
-        raise ValueError(
+        raise JobError(
             f"The target has no column of texts or whole numbers, by which rows to remove are marked: {types}. Add one."
         )
     least = rows.agg(F.min(numbers[0])).first()

@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
 from pyspark.sql import SparkSession
 
+_TRACEBACK = "Traceback (most recent call last):"
+_CLASS = re.compile(r"[^\W\d][\w.]*")
 _MAX_FRAGMENT = 100
-_WRAPPERS = ("TASK_WRITE_FAILED",)
-"""Conditions that say nothing of what is wrong: what they wrap does."""
+_OWN_MODULES = ("ingestion.", "lakehub.", "quality.")
+_WRAPPERS = re.compile(r"TASK_WRITE_FAILED|_LEGACY_ERROR_TEMP_\d+")
+"""Conditions that say nothing of what is wrong: what they wrap does, or nobody has named it yet."""
 _ABOUT_FILES = re.compile(
     r"(java\.io\.|org\.apache\.spark\.Spark)FileNotFoundException: .+|java\.nio\.file\.\w+: .+|java\.io\.IOException: No space left on device"
+)
+_ABOUT_MEMORY = re.compile(
+    r"java\.lang\.OutOfMemoryError: .+|org\.apache\.spark\.memory\.SparkOutOfMemoryError: .+"
+    r"|org\.apache\.spark\.SparkException: (Could not execute broadcast in|Not enough memory to build and broadcast|Cannot broadcast the table) .+"
 )
 _ABOUT_MACHINES = re.compile(r"ExecutorLostFailure \(.+|Total size of serialized results .+|Job \d+ cancelled.*")
 """In the words of an error that no task has raised."""
@@ -41,8 +48,28 @@ def error_without_rows(problem: Exception, spark: SparkSession) -> str | None:
     """None: its words have no values of rows, as it was raised before any was read, or by what is no query."""
     if isinstance(problem, AnalysisException | ParseException):
         return None
+    if isinstance(problem, PySparkException) and getattr(problem, "_origin", None) is None:
+        return _without_java(problem)
     chain = [*_chain(problem, spark)]
     return describe(chain) if chain else None
+
+
+def has_own_words(problem: BaseException) -> bool:
+    """Whether Lakehub has written what it says, or it is about files and the network. Whatever else Python raises may repeat a value, as `int(value)` does."""
+    return isinstance(problem, OSError) or _is_own(f"{type(problem).__module__}.")
+
+
+def _is_own(name: str) -> bool:
+    """`name`: of a class, with its module."""
+    return name.startswith(_OWN_MODULES)
+
+
+def _without_java(problem: PySparkException) -> str:
+    """Of an error of PySpark, or of a task in Python."""
+    raised = raised_in_python(str(problem)) if isinstance(problem, PythonException) else None
+    if raised is not None and _is_own(raised.kind):
+        return raised.line
+    return bug_without_rows(problem) if raised is None else f"{raised.kind}: {_IN_LOG}"
 
 
 def bug_without_rows(problem: Exception) -> str:
@@ -55,9 +82,10 @@ def describe(chain: Sequence[Thrown]) -> str:
     about = _ABOUT_FILES.fullmatch(innermost.words) or (
         _ABOUT_MACHINES.search(innermost.words) if len(chain) == 1 else None
     )
+    about = about or next(filter(None, (_ABOUT_MEMORY.fullmatch(each.words) for each in chain)), None)
     if about is not None:
         return about[0]
-    conditions = [each.condition for each in chain if each.condition and each.condition not in _WRAPPERS]
+    conditions = [each.condition for each in chain if each.condition and not _WRAPPERS.fullmatch(each.condition)]
     fragments = [each.fragment for each in chain if each.fragment]
     condition = [f"[{conditions[-1]}]"] if conditions else []
     place = [f"at `{_shortened(fragments[-1])}` in the SELECT"] if fragments else []
@@ -84,3 +112,25 @@ def _chain(problem: Exception, spark: SparkSession) -> Iterator[Thrown]:
             str(contexts[0].fragment()) if contexts else "",
         )
         error = error.getCause()
+
+
+class RaisedInPython(NamedTuple):
+    """`frames`: the lines before it. `kind`: its class, with the module unless that is `builtins`. `line`: the class and the first line of its words."""
+
+    frames: str
+    kind: str
+    line: str
+
+
+def raised_in_python(text: str) -> RaisedInPython | None:
+    """Of the last traceback in `text`. None: it has none. What follows the line is left out: words may have more lines, and a value of a row on each."""
+    _, traceback, after = text.rpartition(_TRACEBACK)
+    if not traceback:
+        return None
+    frames = list[str]()
+    for line in after.splitlines():
+        if line[:1].strip():  # all lines of frames are indented
+            kind = line.partition(":")[0]
+            return RaisedInPython("\n".join(frames), kind, line) if _CLASS.fullmatch(kind) else None
+        frames.append(line)
+    return None

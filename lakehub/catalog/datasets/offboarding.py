@@ -38,7 +38,7 @@ def _cancel_open_rebuild(dataset: Dataset, *, actor: str, now: datetime) -> None
 def restore_dataset(dataset: Dataset, *, actor: str, now: datetime) -> None:
     """Onboards again what was let go: it is fed from where it stood, or bootstrapped if its copies were dropped since.
 
-    Raises Conflict, or Refused where two of its copies have become one place since, or it would be made from itself.
+    Raises Conflict, or Refused where two of its copies have become one place since, or a pipeline would read what it makes.
     """
     if not dataset.ingested:
         problems = Problems()
@@ -50,7 +50,7 @@ def restore_dataset(dataset: Dataset, *, actor: str, now: datetime) -> None:
             offboarded_at=None, missing_since=None, missing_checks=0, metadata_version=F("metadata_version") + 1
         ):
             raise Conflict(f"Dataset `{dataset.name}` is onboarded already; nothing was changed.")
-        if problem := loop_problem(dataset.pk):
+        if problem := loop_problem(dataset.pk):  # pipelines that were registered meanwhile have not seen it
             raise Refused(problem)
         bump_compared_datasets(dataset)
         audit_log.record(actor, "restore", f"dataset:{dataset.name}", now=now)

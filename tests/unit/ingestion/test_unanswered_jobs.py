@@ -43,4 +43,6 @@ def test_it_is_away_in_the_words_of_whoever_was_not_answered(monkeypatch: pytest
 
 @pytest.mark.parametrize("problem", [PythonException(QUOTED), ValueError(WORDS), ConnectionError(WORDS)])
 def test_what_only_quotes_it_has_failed(monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
-    assert reported(monkeypatch, problem).status == FAILED
+    report = reported(monkeypatch, problem)
+    assert report.status == FAILED
+    assert WORDS in str(report.error) or "row says" in str(report.error)

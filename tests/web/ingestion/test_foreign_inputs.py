@@ -18,8 +18,8 @@ from ingestion.pipelines.specs import pipeline_spec_of
 from ingestion.runs import feed_schedule
 from ingestion.runs.inputs import inputs_of_run
 from ingestion.runs.modelled_tables.progress import progress_of
-from lakehub.catalog.datasets import offboarding
 from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change
+from lakehub.catalog.datasets.offboarding import restore_dataset
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, LineageEdge
 from lakehub.catalog.onboarding.redefine import prepare_change
 from lakehub.catalog.storages.hudi import HudiStorage
@@ -171,11 +171,6 @@ AGAIN = {
     "transform.sql": "SELECT t.airline AS carrier, max(t.day) AS name FROM <SRC> t GROUP BY t.airline\n",
 }
 """Of what `flights-by-day` makes, by the name that a monitored dataset has for it."""
-OF_AIRLINES = {
-    **AGAIN,
-    "pipeline.yaml": AGAIN["pipeline.yaml"].replace("source: theirs", "source: airlines"),
-    "transform.sql": "SELECT a.carrier, a.name FROM <SRC> a\n",
-}
 READS_AGAIN = {**TEXTS, "pipeline.yaml": PIPELINE.replace("airlines: airlines", "airlines: again")}
 
 
@@ -208,11 +203,16 @@ def test_a_loop_through_another_name_of_one_folder_is_refused(theirs: DatasetCop
 
 
 def test_so_is_one_that_the_pipeline_closes_which_reads_the_other_name(theirs: DatasetCopy) -> None:
-    register_pipeline(OF_AIRLINES, actor="ana", now=NOW)
+    first = {
+        **AGAIN,
+        "pipeline.yaml": AGAIN["pipeline.yaml"].replace("source: theirs", "source: airlines"),
+        "transform.sql": "SELECT a.carrier, a.name FROM <SRC> a\n",
+    }
+    register_pipeline(first, actor="ana", now=NOW)
     register_pipeline(READS_AGAIN, actor="ana", now=NOW)
     with pytest.raises(BadPipeline, match="The input `theirs` is made from `again` itself, by way of lineage, and of the folder"):  # fmt: skip
         register_pipeline(AGAIN, actor="ana", now=NOW)
-    assert Pipeline.objects.get(dataset__name="again").files == OF_AIRLINES
+    assert Pipeline.objects.get(dataset__name="again").files == first
 
 
 @pytest.mark.parametrize(("root", "folder"), [("", "airlines_v2"), ("file://host/lake", "days")])
@@ -253,7 +253,7 @@ def test_a_monitored_table_does_not_move_to_where_what_is_made_from_it_lies(
         move(beside.dataset, folder)
     assert refused.value.fields == {
         "table": f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does, which is made from `theirs`: a pipeline cannot read what it makes. "
-        "Name another table, or first change the pipeline so that it reads `theirs` no longer."
+        "Name another table, or first change the pipeline so that it no longer reads `theirs`."
     }  # fmt: skip
     assert beside.dataset.feed.object == "lake/days"
     move(beside.dataset, "lake/other")
@@ -273,32 +273,28 @@ def test_nor_by_another_url_of_its_connection(beside: DatasetCopy, tmp_path: Pat
     change_connection(root, (tmp_path / "elsewhere").as_uri(), actor="ana", now=NOW, by_operator=True)
 
 
-def test_nor_by_being_onboarded_again(beside: DatasetCopy, tmp_path: Path) -> None:
-    """What is off-boarded is read by nobody, so its connection may lead anywhere meanwhile."""
-    feed, root = beside.dataset.feed, given.connection("root", url=(tmp_path / "lake").as_uri(), plugin="hudi")
-    Feed.objects.filter(pk=feed.pk).update(connection=root, object="days")
-    offboarding.offboard_dataset(beside.dataset, actor="ana", now=NOW)
-    Connection.objects.filter(pk=root.pk).update(url=tmp_path.as_uri())
-    with pytest.raises(CommandError) as refused:
-        call_command("restore", "theirs")
-    assert str(refused.value).startswith(f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does, which is made from `theirs`")  # fmt: skip
-    assert Dataset.objects.get(name="theirs").offboarded_at == NOW
-    Connection.objects.filter(pk=root.pk).update(url=(tmp_path / "lake").as_uri())
-    call_command("restore", "theirs")
-    assert Dataset.objects.get(name="theirs").offboarded_at is None
-
-
-def test_nor_is_what_a_pipeline_makes_if_it_would_be_made_from_itself(theirs: DatasetCopy, tmp_path: Path) -> None:
-    """While the table of `flights-by-day` was nobody's, `again` was free to be made from it: `flights-by-day` reads `again`."""
-    register_pipeline(OF_AIRLINES, actor="ana", now=NOW)
-    register_pipeline(READS_AGAIN, actor="ana", now=NOW)
-    flights = Dataset.objects.get(name="flights-by-day")
-    offboarding.offboard_dataset(flights, actor="ana", now=NOW)
-    register_pipeline(AGAIN, actor="ana", now=NOW)
+def refused_restore(dataset: Dataset) -> str:
     with pytest.raises(Refused) as refused:
-        offboarding.restore_dataset(flights, actor="ana", now=NOW)
-    assert str(refused.value) == (
-        f"`flights-by-day` would be made from itself, by way of lineage, and of the folder {tmp_path}/days, which `flights-by-day` and `theirs` both name: "
-        "a pipeline cannot read what it makes. First change a pipeline between them so that it reads something else."
-    )
-    assert Dataset.objects.get(pk=flights.pk).offboarded_at == NOW
+        restore_dataset(Dataset.objects.get(pk=dataset.pk), actor="ana", now=NOW)
+    assert Dataset.objects.get(pk=dataset.pk).offboarded_at is not None
+    return str(refused.value)
+
+
+def test_nor_is_it_restored_where_what_was_made_from_it_meanwhile_lies(theirs: DatasetCopy, tmp_path: Path) -> None:
+    register_pipeline(AGAIN, actor="ana", now=NOW)
+    Dataset.objects.filter(pk=theirs.dataset_id).update(offboarded_at=NOW)
+    register_pipeline(READS_AGAIN, actor="ana", now=NOW)
+    assert f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does" in refused_restore(theirs.dataset)
+    with pytest.raises(CommandError, match="a pipeline cannot read what it makes"):
+        call_command("restore", "theirs")
+    register_pipeline(TEXTS, actor="ana", now=NOW)
+    restore_dataset(Dataset.objects.get(pk=theirs.dataset_id), actor="ana", now=NOW)
+
+
+def test_nor_is_the_table_of_a_pipeline_that_has_another_name_by_now(beside: DatasetCopy, tmp_path: Path) -> None:
+    made = Dataset.objects.get(name="flights-by-day")
+    Dataset.objects.filter(pk=made.pk).update(offboarded_at=NOW)
+    move(beside.dataset, "days")
+    assert f"`theirs` would lie in {tmp_path}/days, as `flights-by-day` does" in refused_restore(made)
+    move(beside.dataset, "lake/days")
+    restore_dataset(made, actor="ana", now=NOW)

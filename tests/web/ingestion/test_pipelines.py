@@ -210,7 +210,7 @@ def test_the_command_checks_and_registers_a_folder(
     given.run(given.copy_of(Dataset.objects.get(name="flights-by-day")), "bootstrap")  # type: ignore[arg-type]  # its value
     (tmp_path / "transform.sql").write_text(TRANSFORM.replace("sum(f.delay)", "max(f.delay)"))
     call_command("pipelines", "register", str(tmp_path))
-    assert "is changed; 1 of its tables are recomputed" in capsys.readouterr().out
+    assert "is changed; 1 of its tables is recomputed" in capsys.readouterr().out
     assert JobRun.objects.get(state=JobState.QUEUED).params == {"replace": True}
     (tmp_path / "table.sql").write_bytes(b"\xff")
     with pytest.raises(CommandError, match=r"table\.sql: It is no text in UTF-8"):

@@ -81,6 +81,11 @@ def test_a_rebuild_writes_about_as_many_rows_as_the_table_holds(
     assert shown in printed(tmp_path / "files", OTHER_ROWS, capsys)
 
 
+def test_one_row_in_one_file_is_said_so(table: DatasetCopy, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load(table, d2013_01_01=1)
+    assert "writes about 1 row, 0.0 MiB in 1 file: as many as" in printed(tmp_path / "files", OTHER_ROWS, capsys)
+
+
 @pytest.mark.parametrize("texts", [SAME_ROWS, TEXTS])
 def test_a_change_that_makes_no_rows_writes_none(
     texts: dict[str, str], table: DatasetCopy, client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]

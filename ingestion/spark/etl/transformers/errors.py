@@ -10,8 +10,9 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from ingestion.spark.etl.row_errors import raised_in_python
+
 _MAX_LENGTH = 200
-_TRACEBACK = "Traceback (most recent call last):"
 _PLACE = re.compile(r'^\s*File "([^"/\\<>]+\.py)", line (\d+)', re.MULTILINE)
 """Files of transformers have no folder in a traceback."""
 
@@ -24,8 +25,10 @@ def error_place(problem: BaseException) -> str:
     """Such as `fares.py:12: ValueError`. The words go to the log."""
     text = str(problem)
     print(text, file=sys.stderr)
-    if _TRACEBACK in text:
-        return _of_traceback(text)
+    if raised := raised_in_python(text):
+        places = _PLACE.findall(raised.frames)
+        place = f"{places[-1][0]}:{places[-1][1]}: " if places else ""
+        return f"{place}{raised.kind}"[:_MAX_LENGTH]
     kind = java_class(problem)[0] if isinstance(problem, Py4JJavaError) else type(problem).__name__
     places = [
         frame
@@ -34,20 +37,6 @@ def error_place(problem: BaseException) -> str:
     ]
     place = f"{places[-1].filename}:{places[-1].lineno}: " if places else ""
     return f"{place}{kind}"[:_MAX_LENGTH]
-
-
-def _of_traceback(text: str) -> str:
-    """Of the last one of Python in what Java tells: the class, and the line of the file that is a transformer's."""
-    lines = text.rpartition(_TRACEBACK)[2].splitlines()
-    inside = [line for line in _until_java(lines) if line.strip()]
-    places = _PLACE.findall("\n".join(inside))
-    place = f"{places[-1][0]}:{places[-1][1]}: " if places else ""
-    return f"{place}{inside[-1].strip().partition(':')[0]}"[:_MAX_LENGTH]
-
-
-def _until_java(lines: list[str]) -> list[str]:
-    ends = [number for number, line in enumerate(lines) if line.startswith("\tat ")]
-    return lines[: ends[0]] if ends else lines
 
 
 def java_class(problem: Py4JJavaError) -> tuple[str, Any]:

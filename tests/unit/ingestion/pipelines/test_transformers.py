@@ -155,6 +155,20 @@ ZeroDivisionError: integer division or modulo by zero
     assert error_place(RuntimeError(text)) == "fares.py:45: ZeroDivisionError"
 
 
+def test_no_line_of_the_words_of_an_error_is_told() -> None:
+    text = """An error occurred while calling o77.parquet.
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "fares.py", line 45, in checked
+    raise ValueError(f"These rows are wrong:\\n{rows}")
+ValueError: These rows are wrong:
+  File "Annkathrin.py", line 4711
+Annkathrin
+
+\tat org.apache.spark.api.python.BasePythonRunner(PythonRunner.scala:572)
+"""
+    assert error_place(RuntimeError(text)) == "fares.py:45: ValueError"
+
+
 JVM = "transformers:\n  - jvm: fares.jar:com.example.Round\n    properties: {fares.digits: 2}\n    jars: [rates.jar]\n"
 
 
