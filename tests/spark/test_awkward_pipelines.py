@@ -1,0 +1,48 @@
+"""Pipelines over values that tables of the lake have seldom: the target equals a full recomputation, or the rows are refused by name before anything is written."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.domain.pipelines.definition import PipelineDefinition
+from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
+
+SALES = InputTable({"id": "long", "day": "string", "amount": "decimal(12,2)"}, ("id",))
+PLAIN, FAR = ("2013-01-01", "2013-01-02"), ("0001-01-01", "+12013-01-01")
+"""Days: Python has no year 12013, and does not write 1 in four digits."""
+
+
+def lake_of(spark: SparkSession, folder: Path, table: InputTable, *pipelines: PipelineDefinition) -> PipelineLake:
+    return PipelineLake(spark, folder, {"sales": table}, {each.name: each for each in pipelines})
+
+
+def check_equal(lake: PipelineLake, kind: str, **reported: str) -> None:
+    for name in lake.pipelines:
+        report = lake.run(kind, name)
+        assert (report.status, report.error) == ("succeeded", None), name
+        assert {fact: report.output.get(fact) for fact in reported} == reported, name
+        assert lake.stored(name).exceptAll(lake.recomputed(name)).isEmpty(), name
+        assert lake.recomputed(name).exceptAll(lake.stored(name)).isEmpty(), name
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "value", "later"),
+    [("int", "double", 5, 7.5), ("decimal(10,2)", "decimal(12,4)", Decimal("1.50"), Decimal("2.25"))],
+)
+def test_a_column_with_a_wider_type_may_change_rows_that_stay(
+    spark: SparkSession, tmp_path: Path, before: str, now: str, value: object, later: object
+) -> None:
+    texts = pipeline_of("SELECT CAST(v AS STRING) AS v, count(*) AS n FROM sales GROUP BY CAST(v AS STRING)", {"v": "string", "n": "long"}, ("v",), "sales")  # fmt: skip
+    others = pipeline_of("SELECT id FROM sales", {"id": "long"}, ("id",), "sales", name="others")
+    lake = lake_of(spark, tmp_path, InputTable({"id": "long", "v": before}, ("id",)), texts, others)
+    lake.put("sales", [(n, value) for n in range(4)])
+    check_equal(lake, "bootstrap")
+    lake.tables = {"sales": InputTable({"id": "long", "v": now}, ("id",))}
+    lake.put("sales", [(9, later)])
+    made_anew = [lake.run("incremental", name).output.get("made_anew") for name in lake.pipelines]
+    assert made_anew == [f"columns of the input `sales` have another type: `v` ({before} -> {now})", None]
+    assert [lake.differences(name) for name in lake.pipelines] == [NOTHING, NOTHING]
