@@ -29,6 +29,30 @@ def check_equal(lake: PipelineLake, kind: str, **reported: str) -> None:
         assert lake.recomputed(name).exceptAll(lake.stored(name)).isEmpty(), name
 
 
+def test_a_table_has_days_and_decimals_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """Of days as keys Hudi is told which rows go by a value that no row has."""
+    sums = "SELECT CAST(day AS DATE) AS day, sum(amount) AS amount FROM sales GROUP BY CAST(day AS DATE)"
+    columns = {"day": "date", "amount": "decimal(22,2)"}
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of(sums, columns, ("day",), "sales"))
+    lake.put("sales", [(n, day, Decimal(n)) for n, day in enumerate(PLAIN * 2)])
+    check_equal(lake, "bootstrap")
+    lake.put("sales", [(0, PLAIN[0], Decimal("7.50")), *((10 + n, day, Decimal(1)) for n, day in enumerate(FAR))])
+    check_equal(lake, "incremental")
+    lake.remove("sales", [(n, "", Decimal(0)) for n in (1, 3, 11)])
+    check_equal(lake, "incremental")
+
+
+def test_rows_come_and_go_in_partitions_that_are_days(spark: SparkSession, tmp_path: Path) -> None:
+    days = "SELECT id, CAST(day AS DATE) AS day FROM sales"
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of(days, {"id": "long", "day": "date"}, ("id",), "sales", partition="day"))  # fmt: skip
+    lake.put("sales", [(n, day, Decimal(n)) for n, day in enumerate(PLAIN * 2)])
+    check_equal(lake, "bootstrap")
+    lake.put("sales", [(0, PLAIN[1], Decimal(0)), (10, "1969-12-31", Decimal(0)), (11, FAR[0], Decimal(0))])
+    check_equal(lake, "incremental")
+    lake.put("sales", [(10, FAR[1], Decimal(0))])
+    check_equal(lake, "incremental")
+
+
 @pytest.mark.parametrize(
     ("before", "now", "value", "later"),
     [("int", "double", 5, 7.5), ("decimal(10,2)", "decimal(12,4)", Decimal("1.50"), Decimal("2.25"))],

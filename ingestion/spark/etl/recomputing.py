@@ -35,7 +35,7 @@ def rows_of_partitions(views: InputViews, values: Sequence[Any], job: Job) -> Da
 
 
 class KeyFacts(NamedTuple):
-    """How many keys there are, and of columns with few different values which these are."""
+    """How many keys there are, and of columns with few different values which these are; dates as texts, as Python has not all that Spark has."""
 
     total: int
     values: Mapping[str, Sequence[Any]]
@@ -47,15 +47,19 @@ class KeyFacts(NamedTuple):
         sums = keys.agg(F.count("*").alias("_keys"), *different).first()
         assert sums is not None
         few = [name for name in keys.columns if sums[name] <= _MAX_VALUES // 2]
-        values = keys.agg(*(F.collect_set(name).alias(name) for name in few)).first() if few else None
+        plain = {name: F.col(name).cast("string") if type_ == "date" else F.col(name) for name, type_ in keys.dtypes}
+        values = keys.agg(*(F.collect_set(plain[name]).alias(name) for name in few)).first() if few else None
         return cls(sums["_keys"], {} if values is None else {name: values[name] for name in few})
 
 
 def rows_of_keys(views: InputViews, keys: DataFrame, facts: KeyFacts, job: Job) -> DataFrame:
     """Only rows that can have one of the keys, said so that it reaches the scans of the inputs."""
-    rows = reduce(
-        lambda kept, name: kept.where(F.col(name).isin(*facts.values[name])), facts.values, selected_rows(views, job)
-    )
+    types = dict(keys.dtypes)
+    rows = selected_rows(views, job)
+    for name, values in facts.values.items():
+        rows = rows.where(
+            F.col(name).isin(*(F.lit(value).cast("date") if types[name] == "date" else value for value in values))
+        )
     condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
     return rows.join(keys, condition, "left_semi")
 
