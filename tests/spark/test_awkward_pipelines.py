@@ -70,3 +70,13 @@ def test_a_column_with_a_wider_type_may_change_rows_that_stay(
     made_anew = [lake.run("incremental", name).output.get("made_anew") for name in lake.pipelines]
     assert made_anew == [f"columns of the input `sales` have another type: `v` ({before} -> {now})", None]
     assert [lake.differences(name) for name in lake.pipelines] == [NOTHING, NOTHING]
+
+
+def test_an_empty_text_names_no_partition_of_an_input(spark: SparkSession, tmp_path: Path) -> None:
+    """Readers have it as null, as its folder says, and its files as it was written."""
+    days = "SELECT coalesce(day, 'none') AS day, sum(amount) AS amount FROM sales GROUP BY coalesce(day, 'none')"
+    lake = lake_of(spark, tmp_path, InputTable(SALES.columns, ("id",), "day"), pipeline_of(days, {"day": "string", "amount": "decimal(22,2)"}, ("day",), "sales"))  # fmt: skip
+    lake.put("sales", [(1, "", Decimal(1)), (2, PLAIN[0], Decimal(2))])
+    check_equal(lake, "bootstrap")
+    lake.put("sales", [(1, "", Decimal(10))])
+    check_equal(lake, "incremental")
