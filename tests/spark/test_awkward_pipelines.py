@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from ingestion.domain.pipelines.definition import PipelineDefinition
+from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefinition
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
 
 SALES = InputTable({"id": "long", "day": "string", "amount": "decimal(12,2)"}, ("id",))
@@ -79,4 +80,98 @@ def test_an_empty_text_names_no_partition_of_an_input(spark: SparkSession, tmp_p
     lake.put("sales", [(1, "", Decimal(1)), (2, PLAIN[0], Decimal(2))])
     check_equal(lake, "bootstrap")
     lake.put("sales", [(1, "", Decimal(10))])
+    check_equal(lake, "incremental")
+
+
+@pytest.mark.parametrize(
+    ("key", "row", "why"),
+    [
+        (("a",), ("", "x"), "`a` is an empty text in 1"),
+        (("a",), ("x" * 30_001, "x"), "the record key has more than 30,000 bytes in 1"),
+        (("a", "b"), ("", "x"), "`a` is an empty text in 1"),
+        (("a", "b"), ("x,b:y", "z"), "`a` has `,b:` in it, which separates the columns of a key, in 1"),
+        (
+            ("a", "b"),
+            ("__empty__", "z"),
+            "`a` is `__empty__` or `__null__`, which stand for missing parts of a key, in 1",
+        ),
+        (
+            ("id",),
+            ("", "z"),
+            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1",
+        ),
+        (
+            ("id",),
+            ("2013-01-01 05:00", "z"),
+            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1",
+        ),
+    ],
+)
+def test_rows_whose_key_is_none_of_a_table_are_refused(
+    spark: SparkSession, tmp_path: Path, key: tuple[str, ...], row: tuple[Any, ...], why: str
+) -> None:
+    columns = {"id": "long", "a": "string", "b": "string"}
+    partition = "a" if key == ("id",) else ""
+    lake = lake_of(spark, tmp_path, InputTable(columns, ("id",)), pipeline_of("SELECT * FROM sales", columns, key, "sales", partition=partition))  # fmt: skip
+    lake.put("sales", [(1, *row), (2, "x", "y,b:z")])
+    report = lake.run("bootstrap")
+    assert report.error == (
+        f"JobError: The SELECT of `wide` makes rows that the table cannot hold: {why}. Nothing was written. "
+        "Leave such rows out (WHERE), or give them another value (CASE)."
+    )
+    assert not (tmp_path / "lake" / "wide").exists()
+
+
+@pytest.mark.parametrize("operation", ["upsert", INSERT_OVERWRITE])
+def test_a_row_without_a_key_is_refused_whenever_it_comes(spark: SparkSession, tmp_path: Path, operation: str) -> None:
+    days = "SELECT day, sum(amount) AS amount FROM sales GROUP BY day"
+    columns = {"day": "string", "amount": "decimal(22,2)"}
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of(days, columns, ("day",), "sales", partition="day", operation=operation))  # fmt: skip
+    lake.put("sales", [(1, PLAIN[0], Decimal(1))])
+    check_equal(lake, "bootstrap")
+    lake.put("sales", [(2, None, Decimal(2)), (3, PLAIN[0], Decimal(3))])
+    assert "makes rows without a key: `day` is null in 1. Nothing was written." in str(lake.run("incremental").error)
+    lake.put("sales", [(2, PLAIN[1], Decimal(2))])
+    check_equal(lake, "incremental")
+
+
+def test_columns_may_have_any_names(spark: SparkSession, tmp_path: Path) -> None:
+    names = ("_rows", "_keys", "_null_0", "select", "name", "value", "count", "index")
+    columns = ", ".join(f"max(id) AS `{name}`" for name in names[1:])
+    odd = f"SELECT day AS _rows, {columns} FROM sales GROUP BY day"
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of(odd, {"_rows": "string", **dict.fromkeys(names[1:], "long")}, ("_rows",), "sales", partition="_rows"))  # fmt: skip
+    lake.put("sales", [(1, PLAIN[0], Decimal(1))])
+    check_equal(lake, "bootstrap")
+    lake.put("sales", [(2, day, Decimal(2)) for day in PLAIN[:1]])
+    check_equal(lake, "incremental")
+
+
+@pytest.mark.parametrize(
+    ("sql", "type_", "why"),
+    [
+        ("id * 1000000000", "int", "`v` is no int in 1"),
+        ("amount * 4000000000", "decimal(12,2)", "`v` is no decimal(12,2) in 1"),
+        ("CAST('NaN' AS DOUBLE)", "long", "`v` is no long in 2"),
+        ("day", "date", "`v` is no date in 1"),
+        ("day", "int", "`v` is no int in 2"),
+    ],
+)
+def test_values_that_do_not_fit_their_column_are_refused(
+    spark: SparkSession, tmp_path: Path, sql: str, type_: str, why: str
+) -> None:
+    """Spark would make them null, or another number."""
+    columns = {"id": "long", "v": type_, "amount": "decimal(12,2)"}
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of(f"SELECT id, {sql} AS v, amount + 0 AS amount FROM sales", columns, ("id",), "sales", precombine="amount"))  # fmt: skip
+    lake.put("sales", [(1, PLAIN[0], Decimal(1)), (3, "soon", Decimal(3))])
+    assert f"makes values that do not fit the types of table.sql: {why}. Nothing was written." in str(lake.run("bootstrap").error)  # fmt: skip
+    assert not (tmp_path / "lake" / "wide").exists()
+
+
+def test_values_that_fit_a_narrower_column_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {"id": "long", "whole": "int", "amount": "decimal(5,1)", "at": "date", "n": "decimal(19,0)"}
+    sql = "SELECT id, id AS whole, amount, day AS at, id AS n FROM sales"
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of(sql, columns, ("id",), "sales"))
+    lake.put("sales", [(1, PLAIN[0], Decimal("1.25")), (2, None, None)])
+    check_equal(lake, "bootstrap")
+    lake.put("sales", [(3, PLAIN[1], Decimal("9999.9"))])
     check_equal(lake, "incremental")

@@ -280,7 +280,7 @@ def _replace_keys(
     with job.phase("compute"):
         if keys is None:
             keys = views.session.createDataFrame([], ", ".join(f"`{name}` {types[name]}" for name in names))
-        keys.where(" AND ".join(f"`{name}` IS NOT NULL" for name in names)).write.parquet(f"{uri}/keys")
+        keys.write.parquet(f"{uri}/keys")
         schema = ", ".join(f"`{name}` {types[name]}" for name in names)
         keys, own = (session.read.schema(schema).parquet(f"{uri}/keys") for session in (views.session, job.spark))
         facts = recomputing.KeyFacts.of(keys)
@@ -291,7 +291,7 @@ def _replace_keys(
     plan = CommitPlan("upsert", _evolution(job), True, position, before if is_further else position, start)
     if facts.total and not batch.rows:  # of rows that go, the write path sees none
         write_path.prepare_look_up(job)
-    return write_path.commit_batch(job, batch, plan, replacing(own, facts))
+    return write_path.commit_batch(job, batch, plan, replacing(own.dropna(), facts))
 
 
 def _evolution(job: Job) -> SchemaEvolution:
