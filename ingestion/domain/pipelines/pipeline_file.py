@@ -147,6 +147,8 @@ class _Reader:
         names = tuple(text for text in texts if text)
         if name in self._values and not names:
             self._refuse(self._lines[name], f"`{name}` is empty.")
+        for doubled in dict.fromkeys(text for text in names if names.count(text) > 1):
+            self._refuse(self._lines[name], f"`{name}` names `{doubled[:_MAX_SHOWN_NAME]}` more than once.")
         return names
 
     def _zone(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ingestion.domain.column_types import is_certain_key
 from ingestion.domain.pipelines.affected.affected_keys import check_followed
@@ -11,7 +11,7 @@ from ingestion.domain.pipelines.affected.query_shape import Columns, QueryShape
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefinition, PipelineInput
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, PipelineFile, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
-from ingestion.domain.pipelines.table_file import TABLE_FILE, read_table_file
+from ingestion.domain.pipelines.table_file import TABLE_FILE, partitioned_by, read_table_file
 from ingestion.domain.pipelines.transform import TRANSFORM_FILE, line_naming, read_transform_file
 from ingestion.domain.schema import Schema
 from lakehub.kernel.partitions import Grain
@@ -35,13 +35,19 @@ def read_pipeline(
     some that its source has lost. Raises BadPipeline with all that is wrong."""
     if read_pipeline_file(texts.get(PIPELINE_FILE, ""), []).facts.get("transformers"):
         texts = {TRANSFORM_FILE: _ALL_ROWS, **texts}
+    texts = {name: text.removeprefix("\ufeff") for name, text in texts.items()}  # some editors begin files with it
     problems = [Problem(name, 0, "The file is missing.") for name in FILES if name not in texts]
     if problems:
         raise BadPipeline(problems)
     file = read_pipeline_file(texts[PIPELINE_FILE], problems)
     target = read_table_file(texts[TABLE_FILE], problems)
-    transform = read_transform_file(texts[TRANSFORM_FILE], file.source, [each.name for each in file.inputs], problems)
+    transform = (
+        read_transform_file(texts[TRANSFORM_FILE], file.source, [each.name for each in file.inputs], problems)
+        if file.source  # else nothing is known of what it may read
+        else ""
+    )
     problems += _problems_between(file, target)
+    problems += _partition_problems(file, partitioned_by(texts[TABLE_FILE]))
     if not problems:
         problems += _shape_problems(file, target, transform, columns, texts[TRANSFORM_FILE] if is_strict else "")
     if problems:
@@ -98,6 +104,18 @@ def _problems_between(file: PipelineFile, target: Schema) -> Iterator[Problem]:
     for each in file.inputs:
         if each.dataset and each.dataset == facts.get("name"):
             yield Problem(PIPELINE_FILE, each.line, f"The input `{each.name}` is the target itself.")
+
+
+def _partition_problems(file: PipelineFile, declared: Sequence[str]) -> Iterator[Problem]:
+    """A table that is made without the partitions that its DDL has would surprise its readers, and that cannot be changed later."""
+    partition = file.facts.get("partition", "")
+    if declared and [name.casefold() for name in declared] != [partition.casefold()]:
+        yield Problem(
+            TABLE_FILE,
+            0,
+            f"It is `PARTITIONED BY ({', '.join(declared)})`, and `partition` in {PIPELINE_FILE} is {f'`{partition}`' if partition else 'not given'}. A table is partitioned by one of its columns: "
+            f"name the same one in both files, or leave PARTITIONED BY out.",
+        )
 
 
 def _columns_of_select(file: PipelineFile, target: Schema) -> Collection[str]:

@@ -15,6 +15,8 @@ from lakehub.user_sql.sql_text import UnreadableSql, parse_statements
 
 TABLE_FILE = "table.sql"
 _TYPE_WORDS = {"bigint": "long", "smallint": "int", "tinyint": "int", "integer": "int", "varchar": "string"}
+_WHOLE_DECIMAL = re.compile(r"(?<!`)\bdecimal\b(?:\((\d+)\))?(?!\s*[(:`])")
+"""As SQL has it: without digits behind the point, of 10 digits if it does not say of how many."""
 _IN_PARSER_ERROR = re.compile(r"line (\d+), column \d+: (.*)", re.DOTALL)
 
 
@@ -40,6 +42,21 @@ def read_table_file(text: str, problems: list[Problem]) -> Schema:
     return Schema(tuple({column.name: column for column in columns}.values()))
 
 
+def partitioned_by(text: str) -> tuple[str, ...]:
+    """What PARTITIONED BY names; empty: there is none, or the text cannot be read, which is said by others."""
+    try:
+        statements = parse_statements(text, "spark")
+    except UnreadableSql:
+        return ()
+    declared = statements[0].find(exp.PartitionedByProperty) if statements else None
+    if declared is None:
+        return ()
+    return tuple(
+        each.name if isinstance(each, exp.Identifier | exp.ColumnDef) else each.sql("spark")
+        for each in declared.this.expressions
+    )
+
+
 def parser_problem(file: str, unreadable: UnreadableSql) -> Problem:
     """With the line that the parser names, where it names one."""
     located = _IN_PARSER_ERROR.match(str(unreadable))
@@ -53,6 +70,7 @@ def _column(definition: exp.ColumnDef, problems: list[Problem]) -> SchemaColumn 
         problems.append(Problem(TABLE_FILE, line, f"The column `{definition.name}` has no type."))
         return None
     type_ = re.sub(r"\w+", lambda word: _TYPE_WORDS.get(word[0], word[0]), definition.kind.sql("spark").lower())
+    type_ = _WHOLE_DECIMAL.sub(lambda match: f"decimal({match[1] or 10},0)", type_)
     try:
         return SchemaColumn(definition.name, type_.replace(", ", ",").replace(": ", ":"))
     except UnknownType as unknown:

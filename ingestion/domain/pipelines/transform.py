@@ -16,6 +16,11 @@ from lakehub.user_sql.sql_text import UnreadableSql, parse_statements
 
 TRANSFORM_FILE = "transform.sql"
 _SOURCE_MARK = re.compile(r"<\s*SRC\s*>", re.IGNORECASE)
+_TEXT_OR_MARK = re.compile(
+    rf"""[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|{_SOURCE_MARK.pattern}""",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The mark, or a text, a name or a comment, in which it stands for itself."""
 _MOVING = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime, exp.Rand)
 _UNORDERED = (
     exp.First,
@@ -43,7 +48,7 @@ def read_transform_file(text: str, source: str, inputs: Collection[str], problem
                 f"`<SRC>` is missing: write `FROM <SRC>` where the query reads the source `{source}`.",
             )
         )
-    named = _SOURCE_MARK.sub(f"`{source}`", text)
+    named = _with_source(text, source)
     try:
         parse_statements(named, "spark")
         tree = check_select(named, "spark", {name.lower() for name in inputs})
@@ -58,6 +63,10 @@ def read_transform_file(text: str, source: str, inputs: Collection[str], problem
         problems += _unread_problems(tree, inputs)
         return text
     return ""
+
+
+def _with_source(text: str, source: str) -> str:
+    return _TEXT_OR_MARK.sub(lambda match: f"`{source}`" if _SOURCE_MARK.fullmatch(match[0]) else match[0], text)
 
 
 def line_naming(text: str, name: str) -> int:

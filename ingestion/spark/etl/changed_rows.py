@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone
 from ingestion.spark.tables.spark_columns import as_type, type_of_spark
-from ingestion.spark.tables.timeline import open_storage
+from ingestion.spark.tables.timeline import Timeline, open_storage
 
 _COMMIT = "_hoodie_commit_time"
 _WRITTEN = ("_hoodie_record_key", "_hoodie_partition_path", _COMMIT)
@@ -39,8 +39,9 @@ def changed_rows(
 
 def _read(spark: SparkSession, uri: str, paths: Sequence[str], columns: T.StructType) -> DataFrame:
     """Files of one schema together: Spark does not read a number from a file that has it in a narrower type."""
+    partitions = _partition_columns(uri)
     frames = [
-        _as_now(spark.read.parquet(*(f"{uri}/{_literal(path)}" for path in alike)), columns)
+        _as_now(spark.read.parquet(*(f"{uri}/{_literal(path)}" for path in alike)), columns, partitions)
         for alike in _by_schema(uri, paths)
     ]
     if not frames:
@@ -54,7 +55,13 @@ def _literal(path: str) -> str:
     return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
-def _as_now(rows: DataFrame, columns: T.StructType) -> DataFrame:
+def _partition_columns(uri: str) -> set[str]:
+    fields = Timeline(uri).properties.get("hoodie.table.partition.fields", "")
+    return {field.partition(":")[0].casefold() for field in fields.split(",")}
+
+
+def _as_now(rows: DataFrame, columns: T.StructType, partitions: Container[str]) -> DataFrame:
+    """As the reader of the table has them: it takes the values of `partitions` from the names of folders, where an empty text and a null are the same."""
     there = {field.name: field.dataType for field in rows.schema.fields}
     values = [
         as_type(F.col(f"`{field.name}`"), type_of_spark(there[field.name]), type_of_spark(field.dataType)).alias(
@@ -64,7 +71,9 @@ def _as_now(rows: DataFrame, columns: T.StructType) -> DataFrame:
         else F.lit(None).cast(field.dataType).alias(field.name)
         for field in columns.fields
     ]
-    return rows.select(*_WRITTEN, *values)
+    read = rows.select(*_WRITTEN, *values)
+    texts = [name for name, type_ in read.dtypes if type_ == "string" and name.casefold() in partitions]
+    return read.withColumns({name: F.nullif(F.col(f"`{name}`"), F.lit("")) for name in texts}) if texts else read
 
 
 def _by_schema(uri: str, paths: Iterable[str]) -> list[list[str]]:

@@ -48,6 +48,7 @@ from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.spark_columns import comparable
 from ingestion.spark.tables.timeline import TABLE_SERVICES, Timeline
 
+_BITS = {"bigint": 63, "int": 31, "date": 31}
 _IS_NEW, _IS_SAME, _IS_GONE, _MOVES = "_lakehub_new", "_lakehub_same", "_lakehub_gone", "_lakehub_moves"
 MAX_TEXT_BYTES = 200_000
 """Of a row: Spark's tasks get thousands of rows at once."""
@@ -278,32 +279,44 @@ def _rows_of_files(changed: DataFrame, table: TableSpec, target: Schema) -> Data
 
 def _placed(rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
     """A prepped upsert: rows that go are marked by a value that no row has in one column."""
-    column, marker = _mark(rows)
+    column, value, marker = _mark(rows)
     flags = (_IS_GONE, _IS_NEW, _IS_SAME, _MOVES)
     removed = with_locations(rows.where(F.col(_IS_GONE) | F.col(_MOVES)).drop(*flags), table)
-    removed = removed.withColumn(column, F.lit(marker).cast(dict(rows.dtypes)[column]))
+    removed = removed.withColumn(column, value)
     kept = rows.where(~F.col(_IS_GONE))
     placed = with_locations(
         kept.withColumns({name: F.when(~F.col(_MOVES), F.col(name)) for name in META_COLUMNS}).drop(*flags), table
     )
     return placed.unionByName(removed), PREPPED | {
         "hoodie.payload.delete.field": column,
-        "hoodie.payload.delete.marker": str(marker),
+        "hoodie.payload.delete.marker": marker,
         # As rows are written each tells Hudi's record index of itself, and a key that is removed last is gone from it. After the commit both are seen.
         "hoodie.metadata.streaming.write.enabled": "false",
     }
 
 
-def _mark(rows: DataFrame) -> tuple[str, str | int]:
-    """A column, and a value that no row has in it."""
+def _mark(rows: DataFrame) -> tuple[str, Column, str]:
+    """A column, a value that no row has in it, and that value as Hudi writes it."""
     types = {name: type_ for name, type_ in rows.dtypes if not name.startswith("_")}
     texts = [name for name, type_ in types.items() if type_ == "string"]
     if texts:
-        return texts[0], f"/{uuid4().hex}"
-    numbers = [name for name, type_ in types.items() if type_ in ("bigint", "int")]
-    if not numbers:
-        raise JobError(
-            f"The target has no column of texts or whole numbers, by which rows to remove are marked: {types}. Add one."
-        )
-    least = rows.agg(F.min(numbers[0])).first()
-    return numbers[0], (0 if least is None or least[0] is None else least[0]) - 1
+        marker = f"/{uuid4().hex}"
+        return texts[0], F.lit(marker), marker
+    for name, type_ in types.items():
+        # Hudi has a date as its days.
+        number = F.unix_date(name) if type_ == "date" else F.col(name)
+        if type_ in _BITS and (free := _free_number(rows, number, _BITS[type_])) is not None:
+            value = F.lit(free).cast("int" if type_ == "date" else type_)
+            return name, F.date_from_unix_date(value) if type_ == "date" else value, str(free)
+    raise JobError(
+        f"The target has no column of texts, whole numbers or dates, by which rows to remove are marked: {types}. Nothing was written. Add one."
+    )
+
+
+def _free_number(rows: DataFrame, number: Column, bits: int) -> int | None:
+    """Beyond all that the rows have. None: they have the least that there is, and the greatest."""
+    ends = rows.agg(F.min(number).alias("least"), F.max(number).alias("greatest")).first()
+    assert ends is not None
+    if ends["least"] is None or ends["greatest"] < 2**bits - 1:
+        return 0 if ends["least"] is None else int(ends["greatest"]) + 1
+    return int(ends["least"]) - 1 if ends["least"] > -(2**bits) else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,11 +21,13 @@ from ingestion.spark.file_groups.lookups import newest_files_of
 from ingestion.spark.file_groups.record_locations import has_certain_keys, key_text, stored_file_id
 from ingestion.spark.indexes import Index
 from ingestion.spark.job import Job
-from ingestion.spark.loading.judging import partition_path, plain_rows
+from ingestion.spark.loading.judging import plain_rows
 from ingestion.spark.loading.small_batches import MAX_ROW_BYTES, MAX_ROWS, are_few, columns_to_write
 from ingestion.spark.tables.timeline import open_storage
 
 KEY, PARTITION, FILE_ID = "_lakehub_key", "_lakehub_at", "_lakehub_file_id"
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The years 1 to 9999, which have four digits."""
 _FLAGS = (KEY, PARTITION, FILE_ID)
 
 
@@ -62,13 +65,16 @@ def place_few(job: Job, changed: DataFrame, target: Schema, uri: str, *, is_gone
     }
     if not are_few(newest_files_of(job.spark, job.table.uri, groups)):
         return None
+    paths = _partition_paths(rows, job.table)
+    if paths is None:
+        return None
     types = pa.schema([(name, arrow_type(type_)) for name, type_ in target.types.items()])
     values = plain_rows(rows.select(target.names).cast(types))
     places = rows.select([*_FLAGS, is_gone]).to_pylist()
     texts = zip(*(rows[name].cast(pa.string()).to_pylist() for name in job.table.record_key), strict=True)
     placed = [
-        [*_placed(job.table, place, row, key_text(key, job.table), is_gone)]
-        for place, row, key in zip(places, values, texts, strict=True)
+        [*_placed(place, row, key_text(key, job.table), path, is_gone)]
+        for place, row, key, path in zip(places, values, texts, paths, strict=True)
     ]
     return None if any(not each for each in placed) else [row for each in placed for row in each]
 
@@ -80,11 +86,23 @@ def _text_bytes(rows: DataFrame) -> int:
     return sum(size or 0 for size in sums) if sums is not None else 0
 
 
+def _partition_paths(rows: pa.Table, table: TableSpec) -> list[str] | None:
+    """Of each row, as Spark writes it. None: there is a date that Arrow writes otherwise."""
+    column = table.partition_column
+    if column is None:
+        return [""] * rows.num_rows
+    if pa.types.is_date(rows[column].type):
+        days = pc.min_max(rows[column].cast(pa.date32()).cast(pa.int32())).as_py()
+        if rows.num_rows and (days["min"] < _FIRST_DAY or days["max"] > _LAST_DAY):
+            return None
+    return [f"{column}={text}" for text in rows[column].cast(pa.string()).to_pylist()]
+
+
 def _placed(
-    table: TableSpec, place: Mapping[str, Any], row: Mapping[str, Any], new_key: str | None, is_gone: str
+    place: Mapping[str, Any], row: Mapping[str, Any], new_key: str | None, partition: str, is_gone: str
 ) -> Iterator[PlacedRow]:
-    """Nothing where the key has no certain text."""
-    key, partition = place[KEY], partition_path(row, table)
+    """`partition`: the path to which the row goes. Nothing where the key has no certain text."""
+    key = place[KEY]
     group = None if key is None else FileGroup(place[PARTITION], place[FILE_ID])
     if group is None:
         if new_key is not None:

@@ -47,7 +47,7 @@ def affected_keys(views: InputViews, changes: Mapping[str, ChangedFiles], job: J
 
 
 def affected_partitions(views: InputViews, changes: Mapping[str, ChangedFiles], job: Job) -> list[Any] | None:
-    """The values of the partition column that changes of the followed inputs reach. None: they are too many to name, or rows are replaced by key."""
+    """The values of the partition column that changes of the followed inputs reach. None: they are too many to name, or one is null, or rows are replaced by key."""
     column = job.table.partition_column
     changed = [each for each in views.pipeline.inputs if each.affected_partitions and not changes[each.name].is_empty]
     if not changed or column is None:
@@ -62,8 +62,7 @@ def affected_partitions(views: InputViews, changes: Mapping[str, ChangedFiles], 
     if frames:
         rows = reduce(DataFrame.union, frames).distinct().limit(MAX_OVERWRITTEN + 1).collect()
         values |= {row["value"] for row in rows}
-    values.discard(None)  # as keys with a null part: the SELECT may leave such rows out after all
-    return sorted(values) if len(values) <= MAX_OVERWRITTEN else None
+    return sorted(values) if len(values) <= MAX_OVERWRITTEN and None not in values else None
 
 
 def _named_by_paths(each: PipelineInputSpec, files: ChangedFiles, views: InputViews, type_: str) -> set[Any] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ingestion.domain.schema import Schema
+from ingestion.spark.etl.checks.misfits import MISFIT, misfit_flag, misfits_in_words
+from ingestion.spark.etl.checks.unfit_keys import unfit_keys
 from ingestion.spark.etl.transformers.process import transform
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
@@ -35,27 +38,34 @@ def rows_of_partitions(views: InputViews, values: Sequence[Any], job: Job) -> Da
 
 
 class KeyFacts(NamedTuple):
-    """How many keys there are, and of columns with few different values which these are."""
+    """How many keys there are, and of columns with few different values which these are; dates as texts, as Python has not all that Spark has.
+    `nulls`: the columns that are null in some: rows with such a key are refused where the SELECT makes any."""
 
     total: int
     values: Mapping[str, Sequence[Any]]
+    nulls: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, keys: DataFrame) -> KeyFacts:
         """`keys`: materialised, as it is read several times."""
-        different = [F.approx_count_distinct(name).alias(name) for name in keys.columns]
-        sums = keys.agg(F.count("*").alias("_keys"), *different).first()
+        facts = [F.approx_count_distinct(name).alias(name) for name in keys.columns]
+        facts += [F.count_if(F.col(name).isNull()).alias(f"_lakehub_null_{name}") for name in keys.columns]
+        sums = keys.agg(F.count("*").alias("_lakehub_keys"), *facts).first()
         assert sums is not None
         few = [name for name in keys.columns if sums[name] <= _MAX_VALUES // 2]
-        values = keys.agg(*(F.collect_set(name).alias(name) for name in few)).first() if few else None
-        return cls(sums["_keys"], {} if values is None else {name: values[name] for name in few})
+        plain = {name: F.col(name).cast("string") if type_ == "date" else F.col(name) for name, type_ in keys.dtypes}
+        values = keys.agg(*(F.collect_set(plain[name]).alias(name) for name in few)).first() if few else None
+        nulls = frozenset(name for name in keys.columns if sums[f"_lakehub_null_{name}"])
+        return cls(sums["_lakehub_keys"], {} if values is None else {name: values[name] for name in few}, nulls)
 
 
 def rows_of_keys(views: InputViews, keys: DataFrame, facts: KeyFacts, job: Job) -> DataFrame:
     """Only rows that can have one of the keys, said so that it reaches the scans of the inputs."""
-    rows = reduce(
-        lambda kept, name: kept.where(F.col(name).isin(*facts.values[name])), facts.values, selected_rows(views, job)
-    )
+    types = dict(keys.dtypes)
+    rows = selected_rows(views, job)
+    for name, values in facts.values.items():
+        some = F.col(name).isin(*(F.lit(value).cast("date") if types[name] == "date" else value for value in values))
+        rows = rows.where(some | F.col(name).isNull() if name in facts.nulls else some)
     condition = reduce(and_, (rows[name].eqNullSafe(keys[name]) for name in keys.columns))
     return rows.join(keys, condition, "left_semi")
 
@@ -83,7 +93,10 @@ def _columns_that_stay(job: Job) -> tuple[str, ...]:
 
 
 def _schema_of(rows: DataFrame) -> Schema:
-    return Schema.of({column.name: str(type_of_spark(column.dataType)) for column in rows.schema})
+    """Without the flag of misfits, which is looked at once."""
+    return Schema.of(
+        {column.name: str(type_of_spark(column.dataType)) for column in rows.schema if column.name != MISFIT}
+    )
 
 
 def _in_target_columns(rows: DataFrame, types: Mapping[str, str], job: Job, others: Sequence[Column] = ()) -> DataFrame:
@@ -92,16 +105,19 @@ def _in_target_columns(rows: DataFrame, types: Mapping[str, str], job: Job, othe
         raise JobError(
             f"The SELECT of `{job.table.name}` makes no column `{missing[0]}`, which table.sql has. Nothing was written."
         )
-    values = [F.col(f"`{made[name.casefold()]}`").cast(type_).alias(name) for name, type_ in types.items()]
-    return rows.select(*values, *others)
+    sources = {name: made[name.casefold()] for name in types}
+    values = [F.col(f"`{sources[name]}`").cast(type_).alias(name) for name, type_ in types.items()]
+    flag = None if job.pipeline_spec.transformers else misfit_flag(rows, sources, types)
+    return rows.select(*values, *others, *([] if flag is None else [flag]))
 
 
 def stage(job: Job, rows: DataFrame, uri: str, *, tries_halves: bool = False) -> StagedBatch:
     """`rows`: as the SELECT makes them. Each key once, through the transformers, written below `uri` for the write path. Raises JobError where a row has no key, and where
     a transformer does what it may not; with `tries_halves`, also where one does not make each row of one."""
     with job.phase("compute"):
+        has_flag = MISFIT in rows.columns
         batch = _written(rows if not job.pipeline_spec.precombine else each_key_once(rows, job), uri)
-        written, keys = _count_keys(job, staged_rows(job, batch))
+        written, keys = _count_keys(job, staged_rows(job, _with_flag(batch) if has_flag else batch))
         if keys < written:  # seldom: rows are sorted by key only where one comes twice
             batch = _written(each_key_once(staged_rows(job, batch).drop(SEQUENCE_COLUMN), job), f"{uri}/once")
         batch.read = batch.rows = keys
@@ -109,6 +125,10 @@ def stage(job: Job, rows: DataFrame, uri: str, *, tries_halves: bool = False) ->
             batch = _transformed(job, batch, f"{uri}/transformed", tries_halves=tries_halves)
         _count_partitions(job, staged_rows(job, batch), batch)
     return batch
+
+
+def _with_flag(batch: StagedBatch) -> StagedBatch:
+    return replace(batch, schema=Schema.of({**batch.schema.types, MISFIT: "string"}))
 
 
 def _written(rows: DataFrame, uri: str) -> StagedBatch:
@@ -131,7 +151,7 @@ def _transformed(job: Job, given: StagedBatch, uri: str, *, tries_halves: bool) 
 
 def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     """Of rows with one key the one with the greatest `precombine`, to which any row without one loses; of several such rows always the same one."""
-    types = {column.name: type_of_spark(column.dataType) for column in rows.schema}
+    types = {column.name: type_of_spark(column.dataType) for column in rows.schema if column.name != MISFIT}
     same_key = Window.partitionBy(*job.table.record_key)
     # Of equals always the same one, whenever it is computed. Most keys come once: their rows are not written out as texts for it.
     values = F.struct(*(comparable(F.col(name), type_).alias(name) for name, type_ in types.items()))
@@ -145,28 +165,43 @@ def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
 
 
 def _count_keys(job: Job, staged: DataFrame) -> tuple[int, int]:
-    """The rows, and the keys. Raises JobError where a part of one is null, or the partition."""
-    names = _columns_that_stay(job)
-    nulls = {name: f"_null_{number}" for number, name in enumerate(names)}
-    counted = [F.count_if(F.col(name).isNull()).alias(alias) for name, alias in nulls.items()]
+    """The rows, and the keys. Raises JobError where a part of one is null, or the partition, and where the table cannot hold one."""
+    nulls = {f"`{name}` is null": F.col(name).isNull() for name in _columns_that_stay(job)}
+    unfit = unfit_keys(job.table, target_schema(job).types)
+    misfit = {MISFIT: F.col(MISFIT).isNotNull()} if MISFIT in staged.columns else {}
+    conditions = {**nulls, **unfit, **misfit}
+    aliases = {words: f"_lakehub_unfit_{number}" for number, words in enumerate(conditions)}
+    counted = [F.count_if(condition).alias(aliases[words]) for words, condition in conditions.items()]
     sums = (
         staged.groupBy(*job.table.record_key)
-        .agg(F.count("*").alias("_rows"), *counted)
+        .agg(F.count("*").alias("_lakehub_rows"), *counted)
         .agg(
-            F.sum("_rows").alias("_rows"),
-            F.count("*").alias("_keys"),
-            *(F.sum(alias).alias(alias) for alias in nulls.values()),
+            F.sum("_lakehub_rows").alias("_lakehub_rows"),
+            F.count("*").alias("_lakehub_keys"),
+            *(F.sum(alias).alias(alias) for alias in aliases.values()),
         )
         .first()
     )
     assert sums is not None
-    if counts := {name: sums[alias] for name, alias in nulls.items() if sums[alias]}:
-        raise JobError(_null_keys(job, ", ".join(f"`{name}` is null in {rows:,}" for name, rows in counts.items())))
-    return sums["_rows"] or 0, sums["_keys"]
+    counts = {words: sums[alias] for words, alias in aliases.items() if sums[alias]}
+    if MISFIT in counts:
+        raise JobError(
+            f"The SELECT of `{job.table.name}` makes values that do not fit the types of table.sql: {misfits_in_words(staged, target_schema(job).types)}. Nothing was written. "
+            "Give these columns wider types in table.sql, leave such rows out (WHERE), or make them null (try_cast)."
+        )
+    if null := _counted(counts, nulls):
+        raise JobError(
+            f"The SELECT of `{job.table.name}` makes rows without a key: {null}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
+        )
+    if rows := _counted(counts, unfit):
+        raise JobError(
+            f"The SELECT of `{job.table.name}` makes rows that the table cannot hold: {rows}. Nothing was written. Leave such rows out (WHERE), or give them another value (CASE)."
+        )
+    return sums["_lakehub_rows"] or 0, sums["_lakehub_keys"]
 
 
-def _null_keys(job: Job, nulls: str) -> str:
-    return f"The SELECT of `{job.table.name}` makes rows without a key: {nulls}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
+def _counted(counts: Mapping[str, int], words: Iterable[str]) -> str:
+    return ", ".join(f"{each} in {counts[each]:,}" for each in words if each in counts)
 
 
 def _count_partitions(job: Job, staged: DataFrame, batch: StagedBatch) -> None:

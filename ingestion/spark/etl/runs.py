@@ -18,6 +18,7 @@ from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl import reach, recomputing
 from ingestion.spark.etl.audits import audit, is_audited
+from ingestion.spark.etl.checks.input_types import TypesChanged, check_types
 from ingestion.spark.etl.committing import check_nobody_else_wrote, replacing
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone, bytes_of, changed_files
 from ingestion.spark.etl.overwriting import can_overwrite, has_one_path, overwriting
@@ -108,8 +109,8 @@ def _follow_once(job: Job, timeline: Timeline) -> JobReport:
             views, changes = _open(job, start)
         report = _commit_changes(job, start, views, changes)
         return replace(report, output={**report.output, "inputs": _read_facts(job.pipeline_spec, changes)})
-    except HistoryGone as gone:
-        return _make_anew(job, start, str(gone))
+    except (HistoryGone, TypesChanged) as why:
+        return _make_anew(job, start, str(why))
 
 
 def _make_anew(job: Job, start: rereading.ReadingStart, why: str) -> JobReport:
@@ -142,23 +143,26 @@ def _nothing_to_do(job: Job, start: rereading.ReadingStart, latest: Mapping[str,
 def _open(job: Job, start: rereading.ReadingStart) -> tuple[InputViews, dict[str, ChangedFiles]]:
     """The inputs, and what has changed in them. That is asked first: of a damaged timeline Spark does not say which file it is. Raises as `_changes_of` does."""
     inputs = job.pipeline_spec.inputs
-    changes = {each.name: _changes_of(each, Timeline(each.uri).latest_completion(), start) for each in inputs}
+    changes = {each.name: _changes_of(each, Timeline(each.uri).latest_completion(), start, job) for each in inputs}
     views = InputViews.of_now(job.spark, job.pipeline_spec)
     moved = [each for each in inputs if views.completions[each.name] != changes[each.name].upto]
-    return views, changes | {each.name: _changes_of(each, views.completions[each.name], start) for each in moved}
+    return views, changes | {each.name: _changes_of(each, views.completions[each.name], start, job) for each in moved}
 
 
-def _changes_of(each: PipelineInputSpec, upto: str, start: rereading.ReadingStart) -> ChangedFiles:
-    """Raises HistoryGone, and JobError as `damage_named` does."""
+def _changes_of(each: PipelineInputSpec, upto: str, start: rereading.ReadingStart, job: Job) -> ChangedFiles:
+    """Raises HistoryGone, TypesChanged, and JobError as `damage_named` does."""
     position = start.checkpoint.position
     with damage_named(each):
-        return changed_files(
+        files = changed_files(
             each.uri,
             position.get(INPUTS, {}).get(each.name, ""),
             upto,
             also_read_at=position.get(READ_AT, {}).get(each.name, ()),
             is_followed=bool(each.affected_keys),
         )
+        if each.affected_keys and files.commits:
+            check_types(each.name, each.uri, (files.after, files.upto), job.pipeline_spec.transform)
+    return files
 
 
 def _read_facts(pipeline: PipelineSpec, changes: Mapping[str, ChangedFiles]) -> dict[str, dict[str, int]]:
@@ -276,7 +280,7 @@ def _replace_keys(
     with job.phase("compute"):
         if keys is None:
             keys = views.session.createDataFrame([], ", ".join(f"`{name}` {types[name]}" for name in names))
-        keys.where(" AND ".join(f"`{name}` IS NOT NULL" for name in names)).write.parquet(f"{uri}/keys")
+        keys.write.parquet(f"{uri}/keys")
         schema = ", ".join(f"`{name}` {types[name]}" for name in names)
         keys, own = (session.read.schema(schema).parquet(f"{uri}/keys") for session in (views.session, job.spark))
         facts = recomputing.KeyFacts.of(keys)
@@ -287,7 +291,7 @@ def _replace_keys(
     plan = CommitPlan("upsert", _evolution(job), True, position, before if is_further else position, start)
     if facts.total and not batch.rows:  # of rows that go, the write path sees none
         write_path.prepare_look_up(job)
-    return write_path.commit_batch(job, batch, plan, replacing(own, facts))
+    return write_path.commit_batch(job, batch, plan, replacing(own.dropna(), facts))
 
 
 def _evolution(job: Job) -> SchemaEvolution:

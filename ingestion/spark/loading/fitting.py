@@ -27,11 +27,11 @@ from ingestion.spark.loading.raw_rows.as_json import raw_row_json
 from lakehub.kernel.lake_names import names_fit_for_the_lake
 from lakehub.kernel.partitions.form import PartitionForm
 
-_MAX_NAME_BYTES = 255
+MAX_NAME_BYTES = 255
 """Of a folder, on the file systems that there are."""
-_MAX_KEY_BYTES = 30_000
+MAX_KEY_BYTES = 30_000
 """Of the values of a record key; their names come on top."""
-_PLACEHOLDERS = ("__empty__", "__null__")
+PLACEHOLDERS = ("__empty__", "__null__")
 """Hudi writes them into a key of several columns."""
 _MAX_SHOWN = 300
 """Characters of a name that is too long."""
@@ -185,8 +185,8 @@ def _reject_long_keys(table: pa.Table, record_key: Sequence[str], reasons: Misfi
     if not texts:
         return
     lengths = reduce(pc.add, (pc.fill_null(pc.binary_length(table[name]), 0) for name in texts))
-    for row in pc.indices_nonzero(pc.greater(lengths, _MAX_KEY_BYTES)).to_pylist():
-        reason = f"`{texts[0]}` makes a record key of {lengths[row].as_py():,} bytes: it has {_MAX_KEY_BYTES:,} at most"
+    for row in pc.indices_nonzero(pc.greater(lengths, MAX_KEY_BYTES)).to_pylist():
+        reason = f"`{texts[0]}` makes a record key of {lengths[row].as_py():,} bytes: it has {MAX_KEY_BYTES:,} at most"
         reasons.setdefault(row, (texts[0], reason))
 
 
@@ -200,7 +200,7 @@ def _reject_ambiguous_keys(table: pa.Table, key: Sequence[str], reasons: Misfits
             reason = f"`{column}` has the text `{separator}` in it, which separates the columns of a key"
             reasons.setdefault(row, (column, reason))
     for column in _texts(table, key) if len(key) > 1 else ():
-        stands_for = pc.is_in(table[column], pa.array(_PLACEHOLDERS))
+        stands_for = pc.is_in(table[column], pa.array(PLACEHOLDERS))
         for row in pc.indices_nonzero(stands_for).to_pylist():
             reason = f"`{column}` is {table[column][row].as_py()!r}, which stands for a missing part of a key"
             reasons.setdefault(row, (column, reason))
@@ -210,7 +210,7 @@ def _reject_bad_partition_values(table: pa.Table, column: str | None, reasons: M
     """A single one of them would stop the whole batch: Hudi takes what is before a colon for the scheme of a URI."""
     if column is None:
         return
-    values, most = table[column], _MAX_NAME_BYTES - len(f"{column}=".encode())
+    values, most = table[column], MAX_NAME_BYTES - len(f"{column}=".encode())
     unfit = pc.or_(pc.match_substring_regex(values, r"^$|[/:\x00]"), pc.greater(pc.binary_length(values), most))
     for row in pc.indices_nonzero(pc.fill_null(unfit, False)).to_pylist():
         shown = repr(values[row].as_py()[:_MAX_SHOWN])

@@ -76,6 +76,7 @@ def test_hudis_names_of_options_are_taken() -> None:
         ("[day, airline]", "[day, arline]", "pipeline.yaml:4: `record_key` names `arline`, which table.sql lacks. Did you mean `airline`?"),
         ("  airlines: airlines", "  airlines: [airlines", "pipeline.yaml:11: The YAML cannot be read: expected ',' or ']', but got '<stream end>'."),
         ("tier: 2", "tier: &x 2", "pipeline.yaml:3: Anchors and aliases are not taken: write the value out."),
+        ("[day, airline]", "[day, airline, day]", "pipeline.yaml:4: `record_key` names `day` more than once."),
         ("tier: 2", "tier: 2\ntier: 3", "pipeline.yaml:4: `tier` is given twice."),
         ("  airlines: airlines", "  airlines: {dataset: airlines, changes: never}", "pipeline.yaml:10: `changes` is `followed` or `ignored`."),
         ("  airlines: airlines", "  airlines: flights-by-day", "pipeline.yaml:10: The input `airlines` is the target itself."),
@@ -103,9 +104,46 @@ def test_what_is_wrong_in_the_table_is_told(old: str, new: str, expected: str) -
     )
 
 
+def test_what_a_byte_order_mark_precedes_is_read() -> None:
+    assert problems("\ufeff" + TABLE, "\ufeff" + PIPELINE, "\ufeff" + TRANSFORM) == []
+
+
+def test_of_a_yaml_that_cannot_be_read_that_alone_is_told() -> None:
+    (problem,) = problems(pipeline=PIPELINE.replace("  airlines", "\tairlines"))
+    assert problem.startswith("pipeline.yaml:10: The YAML cannot be read: found character '\\t'")
+
+
+def test_a_decimal_has_no_digits_behind_the_point_unless_it_says_so() -> None:
+    table = TABLE.replace("flights BIGINT", "flights DECIMAL, n DECIMAL(3), some ARRAY<STRUCT<decimal: NUMERIC(4)>>")
+    select = TRANSFORM.replace("AS flights", "AS flights, 1 AS n, NULL AS some")
+    read = read_pipeline({"table.sql": table, "pipeline.yaml": PIPELINE, "transform.sql": select})
+    assert [read.columns.types[name] for name in ("flights", "n", "some")] == [
+        "decimal(10,0)",
+        "decimal(3,0)",
+        "array<struct<decimal:decimal(4,0)>>",
+    ]
+
+
+@pytest.mark.parametrize("declared", ["airline", "day, airline", "day STRING, airline STRING", "days(day)"])
+def test_a_table_is_partitioned_as_both_files_say(declared: str) -> None:
+    (problem,) = problems(TABLE + f"PARTITIONED BY ({declared})")
+    assert problem.startswith("table.sql: It is `PARTITIONED BY (")
+    assert "`partition` in pipeline.yaml is `day`" in problem
+    assert problems(TABLE + "USING hudi PARTITIONED BY (`Day`)") == []
+
+
+def test_the_mark_is_replaced_outside_of_texts_and_comments_alone() -> None:
+    select = TRANSFORM.replace("a.name AS airline", "concat(a.name, '<SRC>', \"it's <src>\", '\\'<SRC>') AS airline")
+    select = f"-- it's <SRC>\n/* <SRC> ' */ {select.replace('BY f.day, a.name', 'BY f.day, 2')}"
+    read = read_pipeline({"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": select})
+    assert r"CONCAT(a.name, '<SRC>', 'it\'s <src>', '\'<SRC>')" in read.transform
+    assert "FROM `flights` AS f" in read.transform
+
+
 @pytest.mark.parametrize(
     ("transform", "expected"),
     [
+        (TRANSFORM.replace("<SRC>", "`<SRC>`"), "transform.sql:2: The query may not read `<SRC>`"),
         (TRANSFORM.replace("<SRC>", "flights"), "transform.sql: `<SRC>` is missing"),
         (TRANSFORM.replace("JOIN airlines a", "JOIN arlines a"), "transform.sql:2: The query may not read `arlines`. Did you mean `airlines`?"),
         (TRANSFORM + "; DROP TABLE x", "One SELECT is wanted, not 2 statements."),
