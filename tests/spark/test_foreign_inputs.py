@@ -44,6 +44,15 @@ def write(lake: PipelineLake, rows: list[Row], operation: str, **options: str) -
     frame.write.format("hudi").options(**given).mode("append").save(lake.uri("orders"))
 
 
+def by_time(generator: str, fields: str) -> dict[str, str]:
+    return {
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}KeyGenerator",
+        "hoodie.datasource.write.partitionpath.field": fields,
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+
+
 @pytest.mark.parametrize("operation", ["upsert", INSERT_OVERWRITE])
 def test_what_others_write_is_followed_with_their_deletes(spark: SparkSession, tmp_path: Path, operation: str) -> None:
     lake = PipelineLake(spark, tmp_path, ORDERS, {"wide": replace(SUMS, operation=operation)})
@@ -99,6 +108,8 @@ def test_tables_whose_changes_cannot_be_seen_are_refused(spark: SparkSession, tm
         "old": ({"hoodie.write.table.version": "6"}, "table version 6"),
         "dropped": ({"hoodie.datasource.write.drop.partition.columns": "true"}, "in the names of folders alone"),
         "bare": ({"hoodie.populate.meta.fields": "false"}, "keeps no `_hoodie_` columns"),
+        "timed": (by_time("TimestampBased", "amount"), "`amount`, a long whose folders are named by a time"),
+        "custom": (by_time("Custom", "amount:timestamp"), "`amount`, a long whose folders are named by a time"),
     }
     for name, (options, expected) in kinds.items():
         lake = PipelineLake(spark, tmp_path / name, ORDERS, {"wide": SUMS})

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ingestion.spark.etl.checks.partition_types import problem_of_partitions
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.tables.timeline import (
     TABLE_SERVICES,
@@ -39,7 +40,8 @@ def keeps_logs(timeline: Timeline) -> bool:
 
 def problem_of_input(uri: str) -> str:
     """Why changes of the table cannot be followed, as the end of a sentence about it; empty: they can. Raises NotATable."""
-    properties = Timeline(uri).require().properties
+    timeline = Timeline(uri).require()
+    properties = timeline.properties
     version = properties.get("hoodie.table.version", "")
     if version not in _READABLE_VERSIONS:
         return f"has the table version {version or '(none)'}, and a pipeline reads the versions {' and '.join(_READABLE_VERSIONS)}: let its writer upgrade it"
@@ -47,7 +49,7 @@ def problem_of_input(uri: str) -> str:
         return "keeps its partition columns in the names of folders alone (`hoodie.datasource.write.drop.partition.columns` is true), and a pipeline reads changed rows from files: let its writer write them"
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
         return "keeps no `_hoodie_` columns in its rows (`hoodie.populate.meta.fields` is false), by which a pipeline sees what has changed"
-    return ""
+    return problem_of_partitions(timeline)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from ingestion.domain.avro.types import AvroTypes
 from ingestion.domain.column_types import StructOf
 from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.spark.tables.timeline import TABLE_SERVICES, Timeline
 
 
 class _OnlySparkKnows(ValueError):
@@ -22,6 +23,13 @@ def schema_of(text: str, *, without: tuple[str, ...] = ()) -> Schema | None:
     except _OnlySparkKnows:
         return None
     return Schema(tuple(SchemaColumn(name, str(type_)) for name, type_ in columns if name not in without))
+
+
+def schema_at(timeline: Timeline, completion: str) -> str:
+    """Avro's JSON, as the newest commit up to `completion` says that names the columns; empty where none does that is not archived."""
+    files = [file for file in reversed(timeline.completed()) if file.completed <= completion]
+    commits = (timeline.read([file])[0] for file in files)
+    return next((each.avro_schema for each in commits if each.avro_schema and each.operation not in TABLE_SERVICES), "")
 
 
 def _refuse(avro: Any) -> NoReturn:

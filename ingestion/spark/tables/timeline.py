@@ -40,6 +40,7 @@ MIN_COMMITS_KEPT = 60
 """The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
 _MAX_BYTES_KEPT, _MAX_RECORD_BYTES = 64 * 1024**2, 1024**2
 """Of the records of commits that a process keeps, all together and each: they never change, and each job walks over all of its table's."""
+_ESCAPED = re.compile(r"\\([:=#!\\ ])")
 _MAX_READS = 4
 """A writer may be renaming what is being read: look again this often."""
 
@@ -166,7 +167,8 @@ class Timeline:
     def properties(self) -> dict[str, str]:
         text = self._retry_read(self._read_properties)
         lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
-        return {name.strip(): value.strip() for name, _, value in lines}
+        # Java writes what it could take for the end of a name with a backslash.
+        return {name.strip(): _ESCAPED.sub(r"\1", value.strip()) for name, _, value in lines}
 
     def _read_properties(self) -> str:
         name = ".hoodie/hoodie.properties"

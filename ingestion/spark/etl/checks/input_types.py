@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from ingestion.spark.tables.avro_schema import schema_of
+from ingestion.spark.tables.avro_schema import schema_at, schema_of
 from ingestion.spark.tables.hudi import META_COLUMNS
-from ingestion.spark.tables.timeline import TABLE_SERVICES, Timeline
+from ingestion.spark.tables.timeline import Timeline
 from lakehub.user_sql.sql_text import parse_statements
 
 
@@ -19,7 +19,7 @@ class TypesChanged(LookupError):
 
 def check_types(name: str, uri: str, between: tuple[str, str], sql: str) -> None:
     """`name`: of the input; `between`: two completions. Raises TypesChanged for columns that `sql` may read."""
-    before, now = (_schema_at(Timeline(uri), completion) for completion in between)
+    before, now = (schema_at(Timeline(uri), completion) for completion in between)
     if before and (changed := changed_types(before, now, sql)):
         raise TypesChanged(f"columns of the input `{name}` have another type: {', '.join(changed)}")
 
@@ -34,13 +34,6 @@ def changed_types(before: str, now: str, sql: str) -> list[str]:
         for column, type_ in later.items()
         if earlier.get(column, type_) != type_ and (named is None or column.casefold() in named)
     ]
-
-
-def _schema_at(timeline: Timeline, completion: str) -> str:
-    """As the newest commit says that names the columns; empty where none does that is not archived."""
-    files = [file for file in reversed(timeline.completed()) if file.completed <= completion]
-    commits = (timeline.read([file])[0] for file in files)
-    return next((each.avro_schema for each in commits if each.avro_schema and each.operation not in TABLE_SERVICES), "")
 
 
 def _types(*schemas: str) -> list[Mapping[str, str]]:

@@ -1,0 +1,42 @@
+"""Inputs whose partitions Hudi reads unlike their files have them, by the properties and schemas that it writes for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from ingestion.spark.etl.checks.partition_types import problem_in
+
+TIMES: Mapping[str, object] = {"type": "long", "logicalType": "timestamp-micros"}
+LOCAL_TIMES: Mapping[str, object] = {"type": "long", "logicalType": "local-timestamp-micros"}
+
+
+def problem(type_: object, fields: str = "at", generator: str = "SIMPLE") -> str:
+    columns = [{"name": "id", "type": "int"}, {"name": "At", "type": ["null", type_]}]
+    schema = json.dumps({"type": "record", "name": "trips", "fields": columns})
+    return problem_in({"hoodie.table.partition.fields": fields, "hoodie.table.keygenerator.type": generator}, schema)
+
+
+@pytest.mark.parametrize("type_", [TIMES, LOCAL_TIMES])
+def test_times_are_read_as_null_or_not_at_all(type_: object) -> None:
+    assert problem(type_).startswith("is partitioned by `at`, a timestamp")
+    assert problem(type_, "id,at", "COMPLEX").startswith("is partitioned by `at`, a timestamp")
+
+
+@pytest.mark.parametrize(("fields", "generator"), [("at", "TIMESTAMP"), ("id:simple,at:timestamp", "CUSTOM")])
+def test_numbers_whose_folders_are_named_by_times_are_read_as_others(fields: str, generator: str) -> None:
+    assert problem("long", fields, generator).startswith("is partitioned by `at`, a long whose folders are named by a time")  # fmt: skip
+    assert not problem("string", fields, generator)
+
+
+@pytest.mark.parametrize("type_", ["string", "long", {"type": "int", "logicalType": "date"}])
+def test_others_are_read_as_they_are(type_: object) -> None:
+    assert not problem(type_)
+    assert not problem(type_, "at:simple", "CUSTOM")
+    assert not problem(TIMES, fields="")
+
+
+def test_without_a_schema_nothing_is_known() -> None:
+    assert not problem_in({"hoodie.table.partition.fields": "at"}, "")
