@@ -49,7 +49,7 @@ def problem_of_input(uri: str) -> str:
         return "keeps its partition columns in the names of folders alone (`hoodie.datasource.write.drop.partition.columns` is true), and a pipeline reads changed rows from files: let its writer write them"
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
         return "keeps no `_hoodie_` columns in its rows (`hoodie.populate.meta.fields` is false), by which a pipeline sees what has changed"
-    return problem_of_partitions(timeline)
+    return problem_of_partitions(timeline, properties)
 
 
 @dataclass(frozen=True)

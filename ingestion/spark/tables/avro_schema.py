@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ingestion.domain.avro.types import AvroTypes
 from ingestion.domain.column_types import StructOf
 from ingestion.domain.schema import Schema, SchemaColumn
-from ingestion.spark.tables.timeline import TABLE_SERVICES, Timeline
+from ingestion.spark.tables.timeline import TABLE_SERVICES, CompletedFile, Timeline
 
 
 class _OnlySparkKnows(ValueError):
@@ -25,9 +26,19 @@ def schema_of(text: str, *, without: tuple[str, ...] = ()) -> Schema | None:
     return Schema(tuple(SchemaColumn(name, str(type_)) for name, type_ in columns if name not in without))
 
 
-def schema_at(timeline: Timeline, completion: str) -> str:
-    """Avro's JSON, as the newest commit up to `completion` says that names the columns; empty where none does that is not archived."""
-    files = [file for file in reversed(timeline.completed()) if file.completed <= completion]
+def schemas_at(timeline: Timeline, completions: Sequence[str]) -> list[str]:
+    """Avro's JSON for each, as the newest commit up to it says that names the columns; empty where none does that is not archived."""
+    files = [*reversed(timeline.completed())]
+    return [_newest_schema(timeline, (file for file in files if file.completed <= each)) for each in completions]
+
+
+def latest_schema(timeline: Timeline) -> str:
+    """The same as the table is now."""
+    return _newest_schema(timeline, reversed(timeline.completed()))
+
+
+def _newest_schema(timeline: Timeline, files: Iterable[CompletedFile]) -> str:
+    """`files`: the newest first; none is read after the one that names the columns."""
     commits = (timeline.read([file])[0] for file in files)
     return next((each.avro_schema for each in commits if each.avro_schema and each.operation not in TABLE_SERVICES), "")
 

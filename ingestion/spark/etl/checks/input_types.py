@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from ingestion.spark.tables.avro_schema import schema_at, schema_of
+from ingestion.spark.tables.avro_schema import schema_of, schemas_at
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.user_sql.sql_text import parse_statements
@@ -19,7 +19,7 @@ class TypesChanged(LookupError):
 
 def check_types(name: str, uri: str, between: tuple[str, str], sql: str) -> None:
     """`name`: of the input; `between`: two completions. Raises TypesChanged for columns that `sql` may read."""
-    before, now = (schema_at(Timeline(uri), completion) for completion in between)
+    before, now = schemas_at(Timeline(uri), between)
     if before and (changed := changed_types(before, now, sql)):
         raise TypesChanged(f"columns of the input `{name}` have another type: {', '.join(changed)}")
 

@@ -1,4 +1,4 @@
-"""Inputs whose partitions Hudi reads unlike their files have them, by the properties and schemas that it writes for them."""
+"""Inputs of whose partitions Hudi reads other values than their files hold, by the properties and schemas that it writes for them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ def test_others_are_read_as_they_are(type_: object) -> None:
     assert not problem(type_)
     assert not problem(type_, "at:simple", "CUSTOM")
     assert not problem(TIMES, fields="")
+
+
+def test_a_type_that_only_spark_can_name_hides_no_other() -> None:
+    columns = [{"name": "id", "type": {"type": "long", "logicalType": "time-micros"}}, {"name": "at", "type": TIMES}]
+    schema = json.dumps({"type": "record", "name": "trips", "fields": columns})
+    assert problem_in({"hoodie.table.partition.fields": "at"}, schema).startswith("is partitioned by `at`, a timestamp")
+    assert not problem_in({"hoodie.table.partition.fields": "id"}, schema)
 
 
 def test_without_a_schema_nothing_is_known() -> None:
