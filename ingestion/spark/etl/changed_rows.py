@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from ingestion.spark.etl.checks.partition_types import partition_fields
 from ingestion.spark.etl.input_changes import ChangedFiles, HistoryGone
 from ingestion.spark.tables.spark_columns import as_type, type_of_spark
 from ingestion.spark.tables.timeline import Timeline, open_storage
@@ -29,7 +30,8 @@ def changed_rows(
 ) -> tuple[DataFrame, DataFrame]:
     """As they were whenever they were read, and as they are: rows with `columns`, which are those of the table now. Rows that stayed as they were are in neither, but for some that were written
     beside a commit that was read. Raises HistoryGone."""
-    before, now = (_read(spark, uri, paths, columns) for paths in (files.before, files.now))
+    partitions = {name.casefold() for name in partition_fields(Timeline(uri).properties)}
+    before, now = (_read(spark, uri, paths, columns, partitions) for paths in (files.before, files.now))
     return (
         before.join(now, [*_WRITTEN], "left_anti").drop(*_WRITTEN),
         # Told by the row alone: a join would move all rows of the files.
@@ -37,9 +39,10 @@ def changed_rows(
     )
 
 
-def _read(spark: SparkSession, uri: str, paths: Sequence[str], columns: T.StructType) -> DataFrame:
+def _read(
+    spark: SparkSession, uri: str, paths: Sequence[str], columns: T.StructType, partitions: Container[str]
+) -> DataFrame:
     """Files of one schema together: Spark does not read a number from a file that has it in a narrower type."""
-    partitions = _partition_columns(uri)
     frames = [
         _as_now(spark.read.parquet(*(f"{uri}/{_literal(path)}" for path in alike)), columns, partitions)
         for alike in _by_schema(uri, paths)
@@ -53,11 +56,6 @@ def _read(spark: SparkSession, uri: str, paths: Sequence[str], columns: T.Struct
 def _literal(path: str) -> str:
     """Spark takes a path for a pattern."""
     return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
-
-
-def _partition_columns(uri: str) -> set[str]:
-    fields = Timeline(uri).properties.get("hoodie.table.partition.fields", "")
-    return {field.partition(":")[0].casefold() for field in fields.split(",")}
 
 
 def _as_now(rows: DataFrame, columns: T.StructType, partitions: Container[str]) -> DataFrame:
