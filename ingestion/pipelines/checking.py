@@ -81,11 +81,11 @@ def _is_known(texts: Mapping[str, str]) -> bool:
 
 
 def read_with_columns(
-    texts: Mapping[str, str], inputs: Mapping[str, Dataset], *, is_strict: bool = False
+    texts: Mapping[str, str], inputs: Mapping[str, Dataset], *, is_strict: bool = False, is_registered: bool = False
 ) -> PipelineDefinition:
-    """Raises BadPipeline."""
+    """As `read_pipeline`. Raises BadPipeline."""
     columns = {name: column_names(dataset) for name, dataset in inputs.items()}
-    return read_pipeline(texts, columns, is_strict=is_strict)
+    return read_pipeline(texts, columns, is_strict=is_strict, is_registered=is_registered)
 
 
 def input_datasets(texts: Mapping[str, str]) -> dict[str, Dataset]:

@@ -54,7 +54,7 @@ def lineage_of(registered: Pipeline) -> ColumnLineage:
     """Where its files do not fit the catalog any more, only from which inputs the table is made."""
     try:
         inputs = input_datasets(registered.files)
-        pipeline = read_with_columns(registered.files, inputs)
+        pipeline = read_with_columns(registered.files, inputs, is_registered=True)
     except BadPipeline as bad:
         return ColumnLineage(dict.fromkeys(column_names(registered.dataset)), problem=bad.problems[0].text)
     return column_lineage(pipeline, {name: column_names(dataset) for name, dataset in inputs.items()})

@@ -111,7 +111,7 @@ def basis_of(registered: Pipeline | None, code: Mapping[str, str]) -> str:
 def changes_of(registered: Pipeline, checked: Checked) -> tuple[Change, ...]:
     """`registered`: as it was until now."""
     try:
-        known = read_with_columns(registered.files, input_datasets(registered.files))
+        known = read_with_columns(registered.files, input_datasets(registered.files), is_registered=True)
     except BadPipeline:
         return (Change("files", "cannot be read any more", "as given", Effect.ALL_ROWS),)
     of_code = code_changes(_digests_before(registered, known), checked.transformer_digests)
@@ -182,6 +182,7 @@ def _problems_of_reader(dataset: int, checked: Checked) -> tuple[str, ...]:
             registered.files,
             {name: planned if each == checked.target else column_names(each) for name, each in inputs.items()},
             is_strict=True,
+            is_registered=True,
         )
     except BadPipeline as bad:
         return tuple(map(str, bad.problems))

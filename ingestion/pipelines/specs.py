@@ -28,7 +28,7 @@ def pipeline_spec_of(
         )
     copies = _require_all(copy, input_copies(copy, registered))
     columns = {name: column_names(each.dataset) for name, each in copies.items()}
-    pipeline = read_pipeline(registered.files, columns)
+    pipeline = read_pipeline(registered.files, columns, is_registered=True)
     uris = {name: table_uri(each) for name, each in copies.items()}
     audits = {each.name: each.test for each in pipeline.audits} if is_audited else {}
     columns_made, asked = pipeline.columns.types, auditor() if audits else ""

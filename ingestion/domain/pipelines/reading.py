@@ -12,7 +12,7 @@ from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefi
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE, PipelineFile, read_pipeline_file
 from ingestion.domain.pipelines.problems import BadPipeline, Problem
 from ingestion.domain.pipelines.table_file import TABLE_FILE, partitioned_by, read_table_file
-from ingestion.domain.pipelines.transform import TRANSFORM_FILE, line_naming, read_transform_file
+from ingestion.domain.pipelines.transform import TRANSFORM_FILE, line_naming, mark_problems, read_transform_file
 from ingestion.domain.schema import Schema
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.suggest import did_you_mean
@@ -29,10 +29,10 @@ def inputs_of(texts: Mapping[str, str]) -> tuple[PipelineInput, ...]:
 
 
 def read_pipeline(
-    texts: Mapping[str, str], columns: Columns | None = None, *, is_strict: bool = False
+    texts: Mapping[str, str], columns: Columns | None = None, *, is_strict: bool = False, is_registered: bool = False
 ) -> PipelineDefinition:
     """`texts`: by the name of the file. `columns`: of the inputs, where they are known. `is_strict`: columns that none of them has are wrong; a table of the lake may have
-    some that its source has lost. Raises BadPipeline with all that is wrong."""
+    some that its source has lost. `is_registered`: the files were accepted before, perhaps by an earlier version, so only what stops a run is wrong. Raises BadPipeline with all that is wrong."""
     if read_pipeline_file(texts.get(PIPELINE_FILE, ""), []).facts.get("transformers"):
         texts = {TRANSFORM_FILE: _ALL_ROWS, **texts}
     texts = {name: text.removeprefix("\ufeff") for name, text in texts.items()}  # some editors begin files with it
@@ -47,7 +47,9 @@ def read_pipeline(
         else ""
     )
     problems += _problems_between(file, target)
-    problems += _partition_problems(file, partitioned_by(texts[TABLE_FILE]))
+    if not is_registered:
+        problems += _partition_problems(file, partitioned_by(texts[TABLE_FILE]))
+        problems += mark_problems(texts[TRANSFORM_FILE], file.source) if file.source else ()
     if not problems:
         problems += _shape_problems(file, target, transform, columns, texts[TRANSFORM_FILE] if is_strict else "")
     if problems:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from sqlglot import exp
 
@@ -40,14 +40,6 @@ _MOVING_TEXTS = frozenset({"now", "today", "yesterday", "tomorrow"})
 
 def read_transform_file(text: str, source: str, inputs: Collection[str], problems: list[Problem]) -> str:
     """The SELECT, with the name of the source in place of `<SRC>`, written anew from the tree that was looked at. What is wrong is added to `problems`."""
-    if not _SOURCE_MARK.search(text):
-        problems.append(
-            Problem(
-                TRANSFORM_FILE,
-                0,
-                f"`<SRC>` is missing: write `FROM <SRC>` where the query reads the source `{source}`.",
-            )
-        )
     named = _with_source(text, source)
     try:
         parse_statements(named, "spark")
@@ -63,6 +55,15 @@ def read_transform_file(text: str, source: str, inputs: Collection[str], problem
         problems += _unread_problems(tree, inputs)
         return text
     return ""
+
+
+def mark_problems(text: str, source: str) -> Iterator[Problem]:
+    if _with_source(text, source) == text:
+        yield Problem(
+            TRANSFORM_FILE,
+            0,
+            f"`<SRC>` is missing: write `FROM <SRC>` where the query reads the source `{source}`.",
+        )
 
 
 def _with_source(text: str, source: str) -> str:

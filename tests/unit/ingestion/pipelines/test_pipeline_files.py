@@ -132,6 +132,14 @@ def test_a_table_is_partitioned_as_both_files_say(declared: str) -> None:
     assert problems(TABLE + "USING hudi PARTITIONED BY (`Day`)") == []
 
 
+def test_files_that_an_earlier_version_accepted_can_still_be_read() -> None:
+    """Otherwise their runs would fail after the upgrade."""
+    select = "-- <SRC>\n" + TRANSFORM.replace("<SRC>", "flights")
+    texts = {"table.sql": TABLE + "PARTITIONED BY (airline)", "pipeline.yaml": PIPELINE, "transform.sql": select}
+    assert len(problems(texts["table.sql"], PIPELINE, select)) == 2
+    assert read_pipeline(texts, is_registered=True).partition == "day"
+
+
 def test_the_mark_is_replaced_outside_of_texts_and_comments_alone() -> None:
     select = TRANSFORM.replace("a.name AS airline", "concat(a.name, '<SRC>', \"it's <src>\", '\\'<SRC>') AS airline")
     select = f"-- it's <SRC>\n/* <SRC> ' */ {select.replace('BY f.day, a.name', 'BY f.day, 2')}"
@@ -145,6 +153,7 @@ def test_the_mark_is_replaced_outside_of_texts_and_comments_alone() -> None:
     [
         (TRANSFORM.replace("<SRC>", "`<SRC>`"), "transform.sql:2: The query may not read `<SRC>`"),
         (TRANSFORM.replace("<SRC>", "flights"), "transform.sql: `<SRC>` is missing"),
+        ("-- <SRC>\n" + TRANSFORM.replace("<SRC>", "flights"), "transform.sql: `<SRC>` is missing"),
         (TRANSFORM.replace("JOIN airlines a", "JOIN arlines a"), "transform.sql:2: The query may not read `arlines`. Did you mean `airlines`?"),
         (TRANSFORM + "; DROP TABLE x", "One SELECT is wanted, not 2 statements."),
         ("INSERT INTO t " + TRANSFORM, "One SELECT is wanted"),
