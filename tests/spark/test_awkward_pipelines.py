@@ -86,24 +86,24 @@ def test_an_empty_text_names_no_partition_of_an_input(spark: SparkSession, tmp_p
 @pytest.mark.parametrize(
     ("key", "row", "why"),
     [
-        (("a",), ("", "x"), "`a` is an empty text in 1"),
-        (("a",), ("x" * 30_001, "x"), "the record key has more than 30,000 bytes in 1"),
-        (("a", "b"), ("", "x"), "`a` is an empty text in 1"),
-        (("a", "b"), ("x,b:y", "z"), "`a` has `,b:` in it, which separates the columns of a key, in 1"),
+        (("a",), ("", "x"), "`a` is an empty text in 1 row"),
+        (("a",), ("x" * 30_001, "x"), "the record key has more than 30,000 bytes in 1 row"),
+        (("a", "b"), ("", "x"), "`a` is an empty text in 1 row"),
+        (("a", "b"), ("x,b:y", "z"), "`a` has `,b:` in it, which separates the columns of a key, in 1 row"),
         (
             ("a", "b"),
             ("__empty__", "z"),
-            "`a` is `__empty__` or `__null__`, which stand for missing parts of a key, in 1",
+            "`a` is `__empty__` or `__null__`, which stand for missing parts of a key, in 1 row",
         ),
         (
             ("id",),
             ("", "z"),
-            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1",
+            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1 row",
         ),
         (
             ("id",),
             ("2013-01-01 05:00", "z"),
-            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1",
+            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1 row",
         ),
     ],
 )
@@ -130,7 +130,9 @@ def test_a_row_without_a_key_is_refused_whenever_it_comes(spark: SparkSession, t
     lake.put("sales", [(1, PLAIN[0], Decimal(1))])
     check_equal(lake, "bootstrap")
     lake.put("sales", [(2, None, Decimal(2)), (3, PLAIN[0], Decimal(3))])
-    assert "makes rows without a key: `day` is null in 1. Nothing was written." in str(lake.run("incremental").error)
+    assert "makes rows without a key: `day` is null in 1 row. Nothing was written." in str(
+        lake.run("incremental").error
+    )
     lake.put("sales", [(2, PLAIN[1], Decimal(2))])
     check_equal(lake, "incremental")
 
@@ -149,11 +151,11 @@ def test_columns_may_have_any_names(spark: SparkSession, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("sql", "type_", "why"),
     [
-        ("id * 1000000000", "int", "`v` is no int in 1"),
-        ("amount * 4000000000", "decimal(12,2)", "`v` is no decimal(12,2) in 1"),
-        ("CAST('NaN' AS DOUBLE)", "long", "`v` is no long in 2"),
-        ("day", "date", "`v` is no date in 1"),
-        ("day", "int", "`v` is no int in 2"),
+        ("id * 1000000000", "int", "`v` does not fit int in 1 row"),
+        ("amount * 4000000000", "decimal(12,2)", "`v` does not fit decimal(12,2) in 1 row"),
+        ("CAST('NaN' AS DOUBLE)", "long", "`v` does not fit long in 2 rows"),
+        ("day", "date", "`v` does not fit date in 1 row"),
+        ("day", "int", "`v` does not fit int in 2 rows"),
     ],
 )
 def test_values_that_do_not_fit_their_column_are_refused(

@@ -395,7 +395,7 @@ def test_what_our_own_jobs_write_is_followed_without_a_spark_job_or_with_one(
 @pytest.mark.parametrize(
     ("sql", "error"),
     [
-        ("SELECT nullif(o.day, o.day) AS day, 1 AS orders, 1.0 AS largest FROM orders o", "makes rows without a key: `day` is null in 1"),
+        ("SELECT nullif(o.day, o.day) AS day, 1 AS orders, 1.0 AS largest FROM orders o", "makes rows without a key: `day` is null in 1 row"),
         ("SELECT o.day, count(*) AS n, 1.0 AS largest FROM orders o GROUP BY o.day", "makes no column `orders`"),
         ("SELECT o.day, assert_true(false) AS orders, 1.0 AS largest FROM orders o", "java.lang.RuntimeException: The message may contain values of rows"),
     ],

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from ingestion.domain.schema import Schema
 from ingestion.spark.etl.checks.misfits import MISFIT, misfit_flag, misfits_in_words
 from ingestion.spark.etl.checks.unfit_keys import unfit_keys
+from ingestion.spark.etl.checks.words import in_rows
 from ingestion.spark.etl.transformers.process import transform
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
@@ -201,7 +202,7 @@ def _count_keys(job: Job, staged: DataFrame) -> tuple[int, int]:
 
 
 def _counted(counts: Mapping[str, int], words: Iterable[str]) -> str:
-    return ", ".join(f"{each} in {counts[each]:,}" for each in words if each in counts)
+    return in_rows({each: counts[each] for each in words if each in counts})
 
 
 def _count_partitions(job: Job, staged: DataFrame, batch: StagedBatch) -> None:

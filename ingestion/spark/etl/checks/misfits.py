@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ingestion.domain.column_types import STRING, ColumnType, Plain, is_plain_widening, parse_type
+from ingestion.spark.etl.checks.words import misfits_in_rows
 from ingestion.spark.tables.spark_columns import type_of_spark
 
 MISFIT = "_lakehub_misfit"
@@ -30,7 +31,7 @@ def misfit_flag(rows: DataFrame, sources: Mapping[str, str], types: Mapping[str,
 def misfits_in_words(rows: DataFrame, types: Mapping[str, str]) -> str:
     """Of rows with the flag; empty: there are none."""
     counts = rows.where(F.col(MISFIT).isNotNull()).groupBy(MISFIT).count().sort(MISFIT).collect()
-    return ", ".join(f"`{row[MISFIT]}` is no {types[row[MISFIT]]} in {row['count']:,}" for row in counts)
+    return misfits_in_rows({row[MISFIT]: row["count"] for row in counts}, types)
 
 
 def _does_not_fit(name: str, spark_type: T.DataType, target: ColumnType) -> Column | None:
