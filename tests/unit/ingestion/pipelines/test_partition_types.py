@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from ingestion.spark.etl.checks.partition_types import problem_in
+from ingestion.spark.etl.checks.partition_types import partition_fields, problem_in
+from ingestion.spark.tables.timeline import Timeline
 
 TIMES: Mapping[str, object] = {"type": "long", "logicalType": "timestamp-micros"}
 LOCAL_TIMES: Mapping[str, object] = {"type": "long", "logicalType": "local-timestamp-micros"}
@@ -47,3 +49,12 @@ def test_a_type_that_only_spark_can_name_hides_no_other() -> None:
 
 def test_without_a_schema_nothing_is_known() -> None:
     assert not problem_in({"hoodie.table.partition.fields": "at"}, "")
+
+
+def test_colons_that_java_escapes_are_read_without_the_backslash(tmp_path: Path) -> None:
+    (tmp_path / ".hoodie").mkdir()
+    text = "#Mon Nov 30\nhoodie.table.partition.fields=id\\:simple,at\\:timestamp\nhoodie.table.checksum=a\\=\\\\b\n"
+    (tmp_path / ".hoodie" / "hoodie.properties").write_text(text)
+    properties = Timeline(tmp_path.as_uri()).properties
+    assert partition_fields(properties) == {"id": "simple", "at": "timestamp"}
+    assert properties["hoodie.table.checksum"] == r"a=\b"
