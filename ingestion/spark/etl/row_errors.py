@@ -55,8 +55,8 @@ def error_without_rows(problem: Exception, spark: SparkSession) -> str | None:
 
 
 def has_own_words(problem: BaseException) -> bool:
-    """Whether Lakehub has written what it says, or it is about files and the network. Whatever else Python raises may repeat a value, as `int(value)` does."""
-    return isinstance(problem, OSError) or _is_own(f"{type(problem).__module__}.")
+    """Whether Lakehub has written what it says, or it is about files, the network or memory. Whatever else Python raises may repeat a value, as `int(value)` does."""
+    return isinstance(problem, OSError | MemoryError) or _is_own(f"{type(problem).__module__}.")
 
 
 def _is_own(name: str) -> bool:

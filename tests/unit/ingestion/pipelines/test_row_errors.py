@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from pyarrow import ArrowInvalid
+from pyarrow import ArrowInvalid, ArrowMemoryError
 from pyspark.errors import PySparkTypeError, PySparkValueError, PythonException
 from pyspark.sql import SparkSession
 
@@ -142,6 +142,16 @@ def test_what_python_says_of_a_value_is_in_the_log_alone(
     assert "Ann" in caplog.text
 
 
-@pytest.mark.parametrize("problem", [JobError("Bootstrap it."), RowsNotMet("Bootstrap it."), OSError("no such file")])
-def test_what_lakehub_says_and_what_files_say_is_told(problem: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "problem",
+    [
+        JobError("Bootstrap it."),
+        RowsNotMet("Bootstrap it."),
+        OSError("no such file"),
+        ArrowMemoryError("malloc of size 64 failed"),
+    ],
+)
+def test_what_lakehub_says_and_what_is_said_of_files_and_memory_is_told(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert reported(problem, monkeypatch) == f"{type(problem).__name__}: {problem}"
