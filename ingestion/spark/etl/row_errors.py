@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,11 @@ def error_without_rows(problem: Exception, spark: SparkSession) -> str | None:
 
 def has_own_words(problem: BaseException) -> bool:
     """Whether Lakehub has written what it says, or it is about files, the network or memory. Whatever else Python raises may repeat a value, as `int(value)` does."""
-    return isinstance(problem, OSError | MemoryError) or _is_own(f"{type(problem).__module__}.")
+    return _is_of_machine(type(problem)) or _is_own(f"{type(problem).__module__}.")
+
+
+def _is_of_machine(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, OSError | MemoryError)
 
 
 def _is_own(name: str) -> bool:
@@ -67,7 +72,7 @@ def _is_own(name: str) -> bool:
 def _without_java(problem: PySparkException) -> str:
     """Of an error of PySpark, or of a task in Python."""
     raised = raised_in_python(str(problem)) if isinstance(problem, PythonException) else None
-    if raised is not None and _is_own(raised.kind):
+    if raised is not None and (_is_own(raised.kind) or _is_of_machine(getattr(builtins, raised.kind, None))):
         return raised.line
     return bug_without_rows(problem) if raised is None else f"{raised.kind}: {_IN_LOG}"
 

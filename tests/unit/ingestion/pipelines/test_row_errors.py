@@ -104,6 +104,8 @@ Traceback (most recent call last):
         (in_a_task("pyarrow.lib.ArrowInvalid: Could not convert 'Ann'\nwith type str: Ann"), f"pyarrow.lib.ArrowInvalid: {IN_LOG}"),
         (in_a_task("Ann has no class: 1"), f"PythonException: {IN_LOG}"),
         (in_a_task("ingestion.spark.file_groups.rewriting.RowsNotMet: f.parquet holds 1 rows."), "ingestion.spark.file_groups.rewriting.RowsNotMet: f.parquet holds 1 rows."),
+        (in_a_task("FileNotFoundError: [Errno 2] /lake/a.parquet"), "FileNotFoundError: [Errno 2] /lake/a.parquet"),
+        (in_a_task("KeyError: 'Ann'"), f"KeyError: {IN_LOG}"),
         (PythonException("Ann"), f"PythonException: {IN_LOG}"),
         (PySparkTypeError("CANNOT_ACCEPT_OBJECT_IN_TYPE 'Ann'"), f"PySparkTypeError: {IN_LOG}"),
     ],
