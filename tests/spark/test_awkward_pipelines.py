@@ -94,24 +94,13 @@ def test_an_empty_text_names_no_partition_of_an_input(spark: SparkSession, tmp_p
             ("__empty__", "z"),
             "`a` is `__empty__` or `__null__`, which stand for missing parts of a key, in 1 row",
         ),
-        (
-            ("id",),
-            ("", "z"),
-            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1 row",
-        ),
-        (
-            ("id",),
-            ("2013-01-01 05:00", "z"),
-            "`a`, which names the partition, is empty, has a colon or NUL, or more than 253 bytes, in 1 row",
-        ),
     ],
 )
 def test_rows_whose_key_is_none_of_a_table_are_refused(
     spark: SparkSession, tmp_path: Path, key: tuple[str, ...], row: tuple[Any, ...], why: str
 ) -> None:
     columns = {"id": "long", "a": "string", "b": "string"}
-    partition = "a" if key == ("id",) else ""
-    lake = lake_of(spark, tmp_path, InputTable(columns, ("id",)), pipeline_of("SELECT * FROM sales", columns, key, "sales", partition=partition))  # fmt: skip
+    lake = lake_of(spark, tmp_path, InputTable(columns, ("id",)), pipeline_of("SELECT * FROM sales", columns, key, "sales"))  # fmt: skip
     lake.put("sales", [(1, *row), (2, "x", "y,b:z")])
     report = lake.run("bootstrap")
     assert report.error == (
@@ -119,6 +108,27 @@ def test_rows_whose_key_is_none_of_a_table_are_refused(
         "Leave such rows out (WHERE), or give them another value (CASE)."
     )
     assert not (tmp_path / "lake" / "wide").exists()
+
+
+NO_FOLDERS = ("", "__HIVE_DEFAULT_PARTITION__", "a/", "../../a", "12:30", "a\0", "%2F", "é" * 127)
+ODD_FOLDERS = ("..", "100%", "%4", "a=b", " a ", "é☃")
+
+
+@pytest.mark.parametrize("operation", ["upsert", INSERT_OVERWRITE])
+def test_texts_that_are_read_otherwise_or_lead_elsewhere_are_no_partitions(
+    spark: SparkSession, tmp_path: Path, operation: str
+) -> None:
+    """Hudi names a folder by them as they are, and reads from it what they stand for."""
+    parts = pipeline_of("SELECT id, day AS part, amount FROM sales", {"id": "long", "part": "string", "amount": "decimal(12,2)"}, ("id", "part"), "sales", partition="part", operation=operation)  # fmt: skip
+    lake = lake_of(spark, tmp_path, SALES, parts)
+    lake.put("sales", [(n, day, Decimal(n)) for n, day in enumerate(ODD_FOLDERS)])
+    check_equal(lake, "bootstrap")
+    lake.put("sales", [(n + 10, day, Decimal(n)) for n, day in enumerate(ODD_FOLDERS)])
+    check_equal(lake, "incremental")
+    lake.remove("sales", [(n, "", Decimal(0)) for n in range(10)])
+    check_equal(lake, "incremental")
+    lake.put("sales", [(n + 20, day, Decimal(n)) for n, day in enumerate(NO_FOLDERS)])
+    assert f"`part`, which names the partition, is empty or `__HIVE_DEFAULT_PARTITION__`, has a slash, colon, NUL or escape (`%41`), or more than 250 bytes, in {len(NO_FOLDERS)} rows. Nothing was written." in str(lake.run("incremental").error)  # fmt: skip
 
 
 @pytest.mark.parametrize("operation", ["upsert", INSERT_OVERWRITE])
@@ -165,6 +175,15 @@ def test_values_that_do_not_fit_their_column_are_refused(
     lake = lake_of(spark, tmp_path, SALES, pipeline_of(f"SELECT id, {sql} AS v, amount + 0 AS amount FROM sales", columns, ("id",), "sales", precombine="amount"))  # fmt: skip
     lake.put("sales", [(1, PLAIN[0], Decimal(1)), (3, "soon", Decimal(3))])
     assert f"makes values that do not fit the types of table.sql: {why}. Nothing was written." in str(lake.run("bootstrap").error)  # fmt: skip
+    assert not (tmp_path / "lake" / "wide").exists()
+
+
+def test_one_that_does_not_fit_is_refused_though_a_row_with_its_key_wins(spark: SparkSession, tmp_path: Path) -> None:
+    """It is the key of the other row by the cast alone."""
+    columns = {"id": "int", "amount": "decimal(12,2)"}
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of("SELECT id, amount FROM sales", columns, ("id",), "sales", precombine="amount"))  # fmt: skip
+    lake.put("sales", [(1, PLAIN[0], Decimal(9)), (2**32 + 1, PLAIN[0], Decimal(1))])
+    assert "`id` does not fit int in 1 row." in str(lake.run("bootstrap").error)
     assert not (tmp_path / "lake" / "wide").exists()
 
 

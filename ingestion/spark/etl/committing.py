@@ -297,7 +297,7 @@ def _placed(rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str
 
 def _mark(rows: DataFrame) -> tuple[str, Column, str]:
     """A column, a value that no row has in it, and that value as Hudi writes it."""
-    types = {name: type_ for name, type_ in rows.dtypes if not name.startswith("_")}
+    types = {name: type_ for name, type_ in rows.dtypes if not name.startswith(("_hoodie_", "_lakehub_"))}
     texts = [name for name, type_ in types.items() if type_ == "string"]
     if texts:
         marker = f"/{uuid4().hex}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
@@ -160,49 +160,48 @@ def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     order = [F.when(F.col(_ALIKE) > 1, text).desc()]
     if job.pipeline_spec.precombine:
         order = [F.col(job.pipeline_spec.precombine).desc_nulls_last(), *order]
+    if MISFIT in rows.columns:
+        # By the cast its key may be that of another row, and what it is compared by another number: it stays, to be refused.
+        order = [F.col(MISFIT).isNotNull().desc(), *order]
     numbered = rows.withColumn(_ALIKE, F.count("*").over(same_key))
     ranked = numbered.withColumn(_RANK, F.row_number().over(same_key.orderBy(*order)))
     return ranked.where(f"{_RANK} = 1").drop(_RANK, _ALIKE)
 
 
 def _count_keys(job: Job, staged: DataFrame) -> tuple[int, int]:
-    """The rows, and the keys. Raises JobError where a part of one is null, or the partition, and where the table cannot hold one."""
+    """The rows, and the keys. Raises JobError where a part of one is null, or the partition, and where the table cannot hold a row."""
     nulls = {f"`{name}` is null": F.col(name).isNull() for name in _columns_that_stay(job)}
     unfit = unfit_keys(job.table, target_schema(job).types)
-    misfit = {MISFIT: F.col(MISFIT).isNotNull()} if MISFIT in staged.columns else {}
-    conditions = {**nulls, **unfit, **misfit}
-    aliases = {words: f"_lakehub_unfit_{number}" for number, words in enumerate(conditions)}
-    counted = [F.count_if(condition).alias(aliases[words]) for words, condition in conditions.items()]
+    misfit = [F.col(MISFIT).isNotNull()] if MISFIT in staged.columns else []
+    any_is_wrong = reduce(or_, [*nulls.values(), *unfit.values(), *misfit])
     sums = (
         staged.groupBy(*job.table.record_key)
-        .agg(F.count("*").alias("_lakehub_rows"), *counted)
-        .agg(
-            F.sum("_lakehub_rows").alias("_lakehub_rows"),
-            F.count("*").alias("_lakehub_keys"),
-            *(F.sum(alias).alias(alias) for alias in aliases.values()),
-        )
+        .agg(F.count("*").alias("_lakehub_rows"), F.count_if(any_is_wrong).alias("_lakehub_wrong"))
+        .agg(F.sum("_lakehub_rows").alias("rows"), F.count("*").alias("keys"), F.sum("_lakehub_wrong").alias("wrong"))
         .first()
     )
     assert sums is not None
-    counts = {words: sums[alias] for words, alias in aliases.items() if sums[alias]}
-    if MISFIT in counts:
-        raise JobError(
-            f"The SELECT of `{job.table.name}` makes values that do not fit the types of table.sql: {misfits_in_words(staged, target_schema(job).types)}. Nothing was written. "
+    if sums["wrong"]:
+        raise JobError(f"The SELECT of `{job.table.name}` makes {_what_is_wrong(job, staged, nulls, unfit)}")
+    return sums["rows"] or 0, sums["keys"]
+
+
+def _what_is_wrong(job: Job, staged: DataFrame, nulls: Mapping[str, Column], unfit: Mapping[str, Column]) -> str:
+    """The first kind of it, and what to do."""
+    if MISFIT in staged.columns and (misfits := misfits_in_words(staged, target_schema(job).types)):
+        return (
+            f"values that do not fit the types of table.sql: {misfits}. Nothing was written. "
             "Give these columns wider types in table.sql, leave such rows out (WHERE), or make them null (try_cast)."
         )
-    if null := _counted(counts, nulls):
-        raise JobError(
-            f"The SELECT of `{job.table.name}` makes rows without a key: {null}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
-        )
-    if rows := _counted(counts, unfit):
-        raise JobError(
-            f"The SELECT of `{job.table.name}` makes rows that the table cannot hold: {rows}. Nothing was written. Leave such rows out (WHERE), or give them another value (CASE)."
-        )
-    return sums["_lakehub_rows"] or 0, sums["_lakehub_keys"]
+    if null := _counted(staged, nulls):
+        return f"rows without a key: {null}. Nothing was written. Leave such rows out (WHERE ... IS NOT NULL), or give them a value (coalesce)."
+    return f"rows that the table cannot hold: {_counted(staged, unfit)}. Nothing was written. Leave such rows out (WHERE), or give them another value (CASE)."
 
 
-def _counted(counts: Mapping[str, int], words: Iterable[str]) -> str:
-    return in_rows({each: counts[each] for each in words if each in counts})
+def _counted(staged: DataFrame, wrong: Mapping[str, Column]) -> str:
+    """In words, of how many rows each is true."""
+    counts = staged.agg(*(F.count_if(condition) for condition in wrong.values())).first()
+    return in_rows({words: rows for words, rows in zip(wrong, counts or (), strict=True) if rows})
 
 
 def _count_partitions(job: Job, staged: DataFrame, batch: StagedBatch) -> None:

@@ -1,4 +1,4 @@
-"""Rows that a table of the lake cannot hold, though each has a key: Hudi names a row by one text and a partition by a folder. The rules are those for rows that are ingested (`fitting`)."""
+"""Rows that a table of the lake cannot hold, though each has a key: Hudi names a row by one text and a partition by a folder. The rules are those for rows that are ingested (`fitting`), and that a partition is read as what was written."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.loading.fitting import MAX_KEY_BYTES, MAX_NAME_BYTES, PLACEHOLDERS
+
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_UNFIT_IN_FOLDERS = r"[/:\x00]|%[0-9A-Fa-f]{2}"
+"""A slash ends the name of a folder, and might lead out of the table; Hudi takes what is before a colon for the scheme of a URI, and reads an escape as what it stands for."""
 
 
 def unfit_keys(table: TableSpec, types: Mapping[str, str]) -> dict[str, Column]:
@@ -30,8 +34,8 @@ def unfit_keys(table: TableSpec, types: Mapping[str, str]) -> dict[str, Column]:
         unfit[f"the record key has more than {MAX_KEY_BYTES:,} bytes"] = too_long
     if partition is not None and types[partition] == "string":
         most, name = MAX_NAME_BYTES - len(f"{partition}="), F.col(partition)
-        wrong = [name == "", F.contains(name, F.lit(":")), F.contains(name, F.lit("\0")), F.octet_length(name) > most]
-        words = f"`{partition}`, which names the partition, is empty, has a colon or NUL, or more than {most} bytes,"
+        wrong = [name.isin("", NO_PARTITION), name.rlike(_UNFIT_IN_FOLDERS), F.octet_length(name) > most]
+        words = f"`{partition}`, which names the partition, is empty or `{NO_PARTITION}`, has a slash, colon, NUL or escape (`%41`), or more than {most} bytes,"
         unfit[words] = reduce(or_, wrong)
     return unfit
 
