@@ -14,8 +14,8 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.loading.fitting import MAX_KEY_BYTES, MAX_NAME_BYTES, PLACEHOLDERS
 
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_UNFIT_IN_FOLDERS = r"[/:\x00]|%[0-9A-Fa-f]{2}"
-"""A slash ends the name of a folder, and might lead out of the table; Hudi takes what is before a colon for the scheme of a URI, and reads an escape as what it stands for."""
+_ESCAPE = "%[0-9A-Fa-f]{2}"
+"""Hudi reads it as what it stands for. A slash ends the name of a folder, and might lead out of the table; what is before a colon is taken for the scheme of a URI."""
 
 
 def unfit_keys(table: TableSpec, types: Mapping[str, str]) -> dict[str, Column]:
@@ -34,7 +34,14 @@ def unfit_keys(table: TableSpec, types: Mapping[str, str]) -> dict[str, Column]:
         unfit[f"the record key has more than {MAX_KEY_BYTES:,} bytes"] = too_long
     if partition is not None and types[partition] == "string":
         most, name = MAX_NAME_BYTES - len(f"{partition}="), F.col(partition)
-        wrong = [name.isin("", NO_PARTITION), name.rlike(_UNFIT_IN_FOLDERS), F.octet_length(name) > most]
+        # An expression is matched only where there can be an escape: it takes as long as all the rest.
+        escaped = F.contains(name, F.lit("%")) & name.rlike(_ESCAPE)
+        wrong = [
+            name.isin("", NO_PARTITION),
+            *(F.contains(name, F.lit(each)) for each in "/:\0"),
+            escaped,
+            F.octet_length(name) > most,
+        ]
         words = f"`{partition}`, which names the partition, is empty or `{NO_PARTITION}`, has a slash, colon, NUL or escape (`%41`), or more than {most} bytes,"
         unfit[words] = reduce(or_, wrong)
     return unfit
