@@ -43,10 +43,9 @@ def cost_of(spark: SparkSession, work: Callable[[], object], *, beside: Collecti
 
 def moved_between(before: Mapping[int, tuple[int, int]], now: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
     """Bytes read and written by those that still run: what a worker had moved before it ended is not taken off."""
-    pairs = [(moved, before.get(process, (0, 0))) for process, moved in now.items()]
-    return sum(moved[0] - earlier[0] for moved, earlier in pairs), sum(
-        moved[1] - earlier[1] for moved, earlier in pairs
-    )
+    read = sum(moved[0] - before.get(process, (0, 0))[0] for process, moved in now.items())
+    written = sum(moved[1] - before.get(process, (0, 0))[1] for process, moved in now.items())
+    return read, written
 
 
 def core_seconds(processes: Iterable[int]) -> float:
