@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from ingestion.domain.pipelines.definition import INSERT_OVERWRITE, PipelineDefinition
+from ingestion.spark.etl import recomputing
 from tests.spark.pipeline_lake import NOTHING, InputTable, PipelineLake, pipeline_of
 
 SALES = InputTable({"id": "long", "day": "string", "amount": "decimal(12,2)"}, ("id",))
@@ -144,6 +146,20 @@ def test_a_row_without_a_key_is_refused_whenever_it_comes(spark: SparkSession, t
     )
     lake.put("sales", [(2, PLAIN[1], Decimal(2))])
     check_equal(lake, "incremental")
+
+
+def test_keys_that_share_a_hash_are_different_keys(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recomputing.F, "xxhash64", lambda *names: F.pmod(F.hash(*names), F.lit(2)))
+    lake = lake_of(spark, tmp_path, SALES, pipeline_of("SELECT id, day, amount FROM sales", SALES.columns, ("id",), "sales"))  # fmt: skip
+    lake.put("sales", [(n, PLAIN[0], Decimal(n)) for n in range(9)])
+    report = lake.run("bootstrap", "wide")
+    assert (report.error, report.counts.applied) == (None, 9)
+    lake.put("sales", [(n, PLAIN[1], Decimal(n)) for n in range(4, 12)])
+    report = lake.run("incremental", "wide")
+    assert (report.error, report.counts.applied) == (None, 8)
+    assert lake.differences("wide") == NOTHING
 
 
 def test_columns_may_have_any_names(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
+from pyarrow.dataset import dataset
 
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.merging.events import Operation
@@ -285,6 +286,13 @@ def write_staged_table(uri: str, rows: pa.Table) -> None:
     filesystem, path = open_storage(uri)
     filesystem.create_dir(path)
     write_staged(filesystem, f"{path}/000000.parquet", rows)
+
+
+def count_staged(batch: StagedBatch) -> int:
+    """The rows, of which the files themselves say how many they have."""
+    filesystem, path = open_storage(batch.rows_uri)
+    rows: int = dataset(path, filesystem=filesystem, format="parquet").count_rows()
+    return rows
 
 
 def _delete_folder(filesystem: fs.FileSystem, path: str) -> None:
