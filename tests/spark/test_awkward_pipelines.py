@@ -151,9 +151,10 @@ def test_a_row_without_a_key_is_refused_whenever_it_comes(spark: SparkSession, t
 def test_keys_that_share_a_hash_are_different_keys(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recomputing.F, "xxhash64", lambda *names: F.pmod(F.hash(*names), F.lit(2)))
-    lake = lake_of(spark, tmp_path, SALES, pipeline_of("SELECT id, day, amount FROM sales", SALES.columns, ("id",), "sales"))  # fmt: skip
-    lake.put("sales", [(n, PLAIN[0], Decimal(n)) for n in range(9)])
+    monkeypatch.setattr(recomputing, "_hash_of_key", lambda job: F.pmod(F.hash(*job.table.record_key), F.lit(2)))
+    sales = InputTable(SALES.columns, ("id", "day"))
+    lake = lake_of(spark, tmp_path, sales, pipeline_of("SELECT id, day, amount FROM sales", SALES.columns, ("id",), "sales"))  # fmt: skip
+    lake.put("sales", [*((n, PLAIN[0], Decimal(n)) for n in range(9)), (0, PLAIN[1], Decimal(7))])
     report = lake.run("bootstrap", "wide")
     assert (report.error, report.counts.applied) == (None, 9)
     lake.put("sales", [(n, PLAIN[1], Decimal(n)) for n in range(4, 12)])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, monotonically_increasing_id
@@ -31,7 +32,7 @@ from ingestion.spark.execute import execute
 from ingestion.spark.file_groups.many_rows import committing as many_rows
 from ingestion.spark.file_groups.many_rows.committing import ManyRows
 from ingestion.spark.file_groups.many_rows.new_files import Placement
-from ingestion.spark.loading.staging import SEQUENCE_COLUMN, StagedBatch
+from ingestion.spark.loading.staging import SEQUENCE_COLUMN, STAGED_BY_SPARK, StagedBatch
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import META_COLUMNS
 from ingestion.spark.tables.timeline import Timeline
@@ -223,6 +224,16 @@ def test_rows_that_lie_by_partition_are_written_without_a_shuffle(spark: SparkSe
         batch.rows_by_partition, batch.layout = partitions_of(spark.read.parquet(batch.rows_uri), col("day"))
         assert batch.rows_by_partition == Counter(day for (day,) in days)
         assert placement_of(batch) is expected, what
+
+
+def test_staged_rows_are_compressed_and_have_no_dictionaries(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark says nothing of an option that it does not know."""
+    spark.sql("SELECT 'same' AS text FROM range(9)").coalesce(1).write.options(**STAGED_BY_SPARK).parquet(
+        f"{tmp_path}/rows"
+    )
+    (file,) = tmp_path.glob("rows/*.parquet")
+    column = pq.read_metadata(file).row_group(0).column(0)
+    assert (column.compression, column.has_dictionary_page) == ("ZSTD", False)
 
 
 def files_of(lake: PipelineLake) -> dict[str, set[str]]:

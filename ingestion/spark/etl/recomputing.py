@@ -20,15 +20,13 @@ from ingestion.spark.etl.transformers.process import transform
 from ingestion.spark.etl.views import InputViews
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading.committing import staged_rows
-from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, Layout, StagedBatch, count_staged
+from ingestion.spark.loading.staging import MAX_PARTITIONS, SEQUENCE_COLUMN, STAGED_BY_SPARK, Layout, StagedBatch
 from ingestion.spark.tables.spark_columns import TIMES_IN_FULL, comparable, type_of_spark
 
 _MAX_VALUES = 1_000
 """Of a key column: so many different ones are told to the readers of the inputs, which then leave out files without them."""
 _BITS_IN_FILE = 33
 """Of a number of monotonically_increasing_id: those above say which task has given it."""
-_IN_FILES = {"compression": "zstd", "parquet.enable.dictionary": "false"}
-"""Of staged rows, which are soon removed: dictionaries of their values would cost more time than they save, and zstd finds what is repeated as well."""
 _RANK, _ALIKE = "_lakehub_rank", "_lakehub_alike"
 
 
@@ -120,10 +118,11 @@ def stage(job: Job, rows: DataFrame, uri: str, *, tries_halves: bool = False) ->
     with job.phase("compute"):
         has_flag = MISFIT in rows.columns
         batch = _written(rows if not job.pipeline_spec.precombine else each_key_once(rows, job), uri)
-        if _count_keys(job, staged_rows(job, _with_flag(batch) if has_flag else batch)) < count_staged(batch):
-            # Seldom: rows are sorted by key only where one comes twice.
+        written, keys = _count_keys(job, staged_rows(job, _with_flag(batch) if has_flag else batch))
+        if keys < written:  # seldom: rows are sorted by key only where one comes twice, or two share a hash
             batch = _written(each_key_once(staged_rows(job, batch).drop(SEQUENCE_COLUMN), job), f"{uri}/once")
-        batch.read = batch.rows = count_staged(batch)
+            keys = staged_rows(job, batch).count()
+        batch.read = batch.rows = keys
         if job.pipeline_spec.transformers:
             batch = _transformed(job, batch, f"{uri}/transformed", tries_halves=tries_halves)
         _count_partitions(job, staged_rows(job, batch), batch)
@@ -137,7 +136,7 @@ def _with_flag(batch: StagedBatch) -> StagedBatch:
 def _written(rows: DataFrame, uri: str) -> StagedBatch:
     batch = StagedBatch(uri, _schema_of(rows))
     numbered = rows.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
-    numbered.write.mode("overwrite").options(**_IN_FILES).parquet(batch.rows_uri)
+    numbered.write.mode("overwrite").options(**STAGED_BY_SPARK).parquet(batch.rows_uri)
     return batch
 
 
@@ -148,7 +147,7 @@ def _transformed(job: Job, given: StagedBatch, uri: str, *, tries_halves: bool) 
         return _written(job.spark.createDataFrame([], columns), uri)
     batch = StagedBatch(uri, schema)
     transform(job, given.rows_uri, batch.rows_uri, stays=_columns_that_stay(job), tries_halves=tries_halves)
-    batch.read = batch.rows = count_staged(batch)
+    batch.read = batch.rows = staged_rows(job, batch).count()
     return batch
 
 
@@ -170,20 +169,25 @@ def each_key_once(rows: DataFrame, job: Job) -> DataFrame:
     return ranked.where(f"{_RANK} = 1").drop(_RANK, _ALIKE)
 
 
-def _count_keys(job: Job, staged: DataFrame) -> int:
-    """By their hashes: where two keys share one, it is one less than there are. Raises JobError where a part of a key is null, or the partition, and where the table cannot hold a row."""
+def _count_keys(job: Job, staged: DataFrame) -> tuple[int, int]:
+    """The rows, and the different keys by their hashes: too few where two share one, never too many. Raises JobError where a part of a key is null, or the partition, and where the table cannot hold a row."""
     nulls = {f"`{name}` is null": F.col(name).isNull() for name in _columns_that_stay(job)}
     unfit = unfit_keys(job.table, target_schema(job).types)
     misfit = [F.col(MISFIT).isNotNull()] if MISFIT in staged.columns else []
     any_is_wrong = reduce(or_, [*nulls.values(), *unfit.values(), *misfit])
-    # Grouping is what takes long here: it gets one number of each row, which is null where the row is wrong.
-    hashes = staged.select(F.when(~any_is_wrong, F.xxhash64(*job.table.record_key)).alias("hash")).distinct()
-    sums = hashes.agg(F.count("hash").alias("keys"), F.count("*").alias("kinds")).first()
-    assert sums is not None
-    if sums["kinds"] > sums["keys"]:
+    # Grouping is what takes long here: it is given one number for each row, null where the row is wrong.
+    hashes = staged.groupBy(F.when(~any_is_wrong, _hash_of_key(job)).alias("hash")).agg(F.count("*").alias("rows"))
+    counted = hashes.agg(
+        F.sum("rows").alias("rows"), F.count("hash").alias("keys"), F.count("*").alias("kinds")
+    ).first()
+    assert counted is not None
+    if counted["kinds"] > counted["keys"]:
         raise JobError(f"The SELECT of `{job.table.name}` makes {_what_is_wrong(job, staged, nulls, unfit)}")
-    keys: int = sums["keys"]
-    return keys
+    return counted["rows"] or 0, counted["keys"]
+
+
+def _hash_of_key(job: Job) -> Column:
+    return F.xxhash64(*job.table.record_key)
 
 
 def _what_is_wrong(job: Job, staged: DataFrame, nulls: Mapping[str, Column], unfit: Mapping[str, Column]) -> str:

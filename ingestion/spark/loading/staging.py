@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyarrow.dataset import dataset
 
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.merging.events import Operation
@@ -29,6 +28,8 @@ from ingestion.spark.tables.timeline import open_storage
 
 SEQUENCE_COLUMN = "_lakehub_sequence"
 """The order in which rows were read: of equal reference keys the later wins."""
+STAGED_BY_SPARK = {"compression": "zstd", "parquet.enable.dictionary": "false"}
+"""Options of Parquet files that are soon removed: dictionaries of their values would cost more time than they save, and zstd finds what is repeated as well."""
 TABLE_AT_COLUMN = "_lakehub_table_at"
 """Of replayed rows: the newest completion of the table when they were rejected. What was written later is newer."""
 MAX_MISPLACED_VALUES = 1000
@@ -286,13 +287,6 @@ def write_staged_table(uri: str, rows: pa.Table) -> None:
     filesystem, path = open_storage(uri)
     filesystem.create_dir(path)
     write_staged(filesystem, f"{path}/000000.parquet", rows)
-
-
-def count_staged(batch: StagedBatch) -> int:
-    """The rows, of which the files themselves say how many they have."""
-    filesystem, path = open_storage(batch.rows_uri)
-    rows: int = dataset(path, filesystem=filesystem, format="parquet").count_rows()
-    return rows
 
 
 def _delete_folder(filesystem: fs.FileSystem, path: str) -> None:

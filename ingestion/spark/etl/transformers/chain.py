@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from ingestion.spark.etl.transformers.errors import BadTransformer, error_place
 from ingestion.spark.etl.transformers.files import TransformerCode
 from ingestion.spark.etl.transformers.jvm import JvmTransformer
+from ingestion.spark.loading.staging import STAGED_BY_SPARK
 from ingestion.spark.tables.spark_columns import TIMES_IN_FULL
 from lakehub.kernel.suggest import did_you_mean
 
@@ -124,7 +125,8 @@ class Chain:
         """Raises BadTransformer where a row cannot be made, or is none of those that may be."""
         last = self.steps[-1]
         try:
-            last.withColumn(numbered_as, F.monotonically_increasing_id()).write.mode("overwrite").parquet(uri)
+            numbered = last.withColumn(numbered_as, F.monotonically_increasing_id())
+            numbered.write.mode("overwrite").options(**STAGED_BY_SPARK).parquet(uri)
         except (PySparkException, Py4JError) as problem:
             self._blame_failing(self.steps)
             names = ", ".join(f"`{each.name}`" for each in self.transformers)
