@@ -11,11 +11,12 @@ from ingestion.lake.lake_copies import lake_copies
 from ingestion.models import JobKind, JobRun
 from ingestion.ports import JobInput
 from ingestion.runs.copy_lag import complete_upto
+from ingestion.runs.modelled_tables.waiting_ranges import waiting_ranges
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.interval import BEGINNING, Interval, union
+from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, union
 from lakehub.kernel.partitions import parse_partition_name, partition_at
 from lakehub.kernel.suggest import did_you_mean
 
@@ -60,8 +61,8 @@ def _other_copies_in_data_center(copy: DatasetCopy) -> QuerySet[DatasetCopy]:
 
 
 def _ranges_to_read(run: JobRun, source: DatasetCopy, back: timedelta, now: datetime) -> Iterator[Interval]:
-    """Whole partitions of the input: for a backfill those of the run, for what is new those since the last look, else all
-    that is watched."""
+    """Whole partitions of the input: for a backfill those of the run, for what is new those since the last look and, of what a pipeline follows, those that it has not read yet;
+    else all that is watched."""
     if run.kind == JobKind.BACKFILL and run.params.get("partitions"):
         dataset = run.copy.dataset
         named = (parse_partition_name(name, dataset.partition_grain, dataset.zone) for name in run.params["partitions"])
@@ -69,5 +70,10 @@ def _ranges_to_read(run: JobRun, source: DatasetCopy, back: timedelta, now: date
         return
     grain, zone = source.dataset.partition_grain, source.dataset.zone
     looked_at = complete_upto(run.copy) if run.kind in (JobKind.INCREMENTAL, JobKind.FOLLOW) else None
-    since = looked_at - back if looked_at else source.monitored_from or BEGINNING
-    yield Interval(partition_at(min(since, now), grain, zone).start, partition_at(now, grain, zone).end)
+    follows = looked_at is not None and run.copy.dataset.feed.kind == FeedKind.PIPELINE
+    waiting = waiting_ranges(run.copy, source) if follows else ()
+    watched_from = source.monitored_from or BEGINNING
+    since = watched_from if looked_at is None or waiting is None else looked_at - back
+    new = Interval(partition_at(min(since, now), grain, zone).start, partition_at(now, grain, zone).end)
+    watched = Interval(watched_from, FOREVER)
+    yield from union([new, *filter(None, (each.clip(watched) for each in waiting or ()))])

@@ -14,13 +14,17 @@ from incidents.gate.input_gate import input_gate
 from incidents.lifecycle import resolution
 from incidents.lifecycle.intake import process_flips
 from incidents.models import GatePolicy, GateQuestion
+from ingestion.lake import readers
 from ingestion.models import JobKind, JobRun, JobState
+from ingestion.pipelines.positions import reader_name
+from ingestion.pipelines.registering import register_pipeline
 from ingestion.ports import GATE_CONSUMER, JobInput
 from ingestion.runs import job_runs, run_worker
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import Interval
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.unit.ingestion.pipelines.test_pipeline_files import PIPELINE, TABLE, TRANSFORM
 from tests.web.incidents.failing_dataset import BAD_DAY, DAY_BEFORE, FailingDataset
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
@@ -112,6 +116,31 @@ def test_an_incident_about_other_days_blocks_nobody(stage: FailingDataset, delay
     JobRun.objects.update(started_at=NOW - HOUR)
     job_runs.request_run(delays, "incremental", asked_by="schedule", now=NOW)
     assert len(go(NOW).asked) == 1
+
+
+def test_a_pipeline_waits_for_the_old_partition_that_a_late_commit_has_touched(stage: FailingDataset) -> None:
+    """It follows commits, whenever their data is from."""
+    columns = {"flights": ("id", "day", "carrier", "delay"), "airlines": ("carrier", "name")}
+    factories.dataset("airlines")
+    for name, names in columns.items():
+        Dataset.objects.filter(name=name).update(columns=[{"name": each, "type": "string", "nullable": True} for each in names])  # fmt: skip
+    texts = {"table.sql": TABLE, "pipeline.yaml": PIPELINE, "transform.sql": TRANSFORM}
+    made = factories.copy_of(register_pipeline(texts, actor="ana", now=NOW - DAY).dataset)
+    factories.run(made, JobKind.BOOTSTRAP, started_at=NOW - HOUR, ended_at=NOW - HOUR)
+    for each in DatasetCopy.objects.filter(dataset__name__in=columns):
+        readers.note_position(each, reader_name(made.dataset), f"{NOW - HOUR:%Y%m%d%H%M%S}000", actor="x", now=NOW)
+    old = day("2026-10-12")
+    stage.opened(old, "dc1")
+    run = job_runs.request_run(made, "incremental", asked_by="schedule", now=NOW)
+    assert len(go(NOW).asked) == 1, "what it has read stays read"
+    factories.commit(stage.dataset.copies.get(), NOW - MINUTE, touched=[old])
+    run = job_runs.request_run(made, "incremental", asked_by="schedule", now=NOW + MINUTE)
+    assert go(NOW + MINUTE).asked == []
+    run.refresh_from_db()
+    assert (run.state, run.error) == (JobState.WAITING, "waits for flights@dc1: fail: sustained")
+    stage.passes(stage.unit(old, "dc1"), at=NOW + 2 * MINUTE)
+    process_flips(now=NOW + 2 * MINUTE)
+    assert len(go(NOW + 2 * MINUTE).asked) == 1
 
 
 def test_what_is_unknown_blocks_our_own_jobs_only_where_their_policy_says_so(stage: FailingDataset) -> None:
