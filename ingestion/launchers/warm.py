@@ -1,12 +1,13 @@
 """Jobs in this process, one after the other, on one Spark session that is kept: seconds per job instead of a JVM's start.
 
-The session is renewed after some jobs, when its memory grows, when a job could not be stopped, and when a write failed but goes on.
+The session is renewed after some jobs, when its memory grows, when a job could not be stopped or left tasks that go on, and when a write failed but goes on.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,9 +27,11 @@ from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
 from ingestion.spark.session import (
     close_session,
+    has_running_jobs,
     is_jvm_alive,
     jvm_pid,
     killed_after,
+    lost_tasks,
     open_session,
     unusable_reason,
 )
@@ -36,8 +39,9 @@ from lakehub.source_databases.interruption import Interruption, interruptible
 
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20
-"""A cancelled job that still runs after this long is stuck: its JVM is killed."""
+"""A cancelled job that still runs after this long is stuck, and so are tasks of a job that failed: their JVM is killed."""
 _CANCEL_INTERVAL_S = 0.2
+_LOOK_INTERVAL_S = 0.2
 
 
 class WarmLauncher:
@@ -70,7 +74,7 @@ class WarmLauncher:
             report = JobReport(run_id=spec.run_id, status=FAILED, error=error, timed_out=self._is_late())
         self._job = None
         self._jobs += 1
-        self._renew_if_worn(spark)
+        self._renew_if_worn(spark, report, spec.run_id)
         return report
 
     def progress(self, run_id: str) -> JobProgress | None:
@@ -99,13 +103,13 @@ class WarmLauncher:
             self._session = open_session("lakehub", master=self._config.master, memory=self._config.memory)
         return self._session
 
-    def _renew_if_worn(self, spark: SparkSession) -> None:
-        reason = self._renewal_reason(spark)
+    def _renew_if_worn(self, spark: SparkSession, report: JobReport, group: str) -> None:
+        reason = self._renewal_reason(spark, report, group)
         if reason:
             logger.info("The Spark session is renewed: %s", reason)
             self.close()
 
-    def _renewal_reason(self, spark: SparkSession) -> str | None:
+    def _renewal_reason(self, spark: SparkSession, report: JobReport, group: str) -> str | None:
         if not is_jvm_alive(spark):
             return "its JVM has ended"
         if (reason := unusable_reason(spark)) is not None:
@@ -113,12 +117,26 @@ class WarmLauncher:
         if self._jobs >= self._config.max_jobs:
             return f"it has run {self._jobs} jobs"
         try:
+            if report.status == FAILED and _do_tasks_go_on(spark, group):
+                return "tasks of a job that failed do not stop"
             with killed_after(spark, STOP_TIMEOUT_S):
                 spark.catalog.clearCache()
         except (Py4JError, OSError):
             return "its JVM does not answer"
         used = resident_mb(os.getpid()) + resident_mb(jvm_pid(spark))
         return f"it uses {used} MB" if used > self._config.max_mb else None
+
+
+def _do_tasks_go_on(spark: SparkSession, group: str) -> bool:
+    """After STOP_TIMEOUT_S. Spark says at once that a job was cancelled, but a task that looks at no interrupt, such as a join of many rows with one, keeps its core
+    from all jobs that come after. A job that still counts as running would hide its tasks."""
+    ends_at = time.monotonic() + STOP_TIMEOUT_S
+    with killed_after(spark, 2 * STOP_TIMEOUT_S):
+        while has_running_jobs(spark, group) or lost_tasks(spark):
+            if time.monotonic() > ends_at:
+                return True
+            time.sleep(_LOOK_INTERVAL_S)
+    return False
 
 
 def resident_mb(process: int) -> int:

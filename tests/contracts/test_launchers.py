@@ -27,12 +27,22 @@ from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.secrets import offered_secrets, read_secrets
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
-from ingestion.spark.session import is_jvm_alive, jvm_pid
+from ingestion.spark.session import is_jvm_alive, jvm_pid, lost_tasks
 from tests.polling import scaled, wait_until
 from tests.spark.order_shop import SECRET, Orders, global_index_of
+from tests.spark.pipeline_lake import InputTable, PipelineLake, pipeline_of
 from tests.tcp_forwarder import TcpForwarder
 
 pytestmark = pytest.mark.spark
+FLIGHTS = InputTable({"id": "long", "delay": "int"}, ("id",))
+ENDLESS = pipeline_of(
+    "SELECT f.id, count(*) AS n FROM flights f CROSS JOIN flights g CROSS JOIN flights h CROSS JOIN flights i CROSS JOIN flights j "
+    "WHERE f.delay + g.delay + h.delay + i.delay + j.delay > 0 GROUP BY f.id",
+    {"id": "long", "n": "long"},
+    ("id",),
+    "flights",
+)
+"""Of 300 rows it makes, before it groups, more than 2,000,000,000,000."""
 LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT = 2_000, 4_000
 """Bytes of what the table format writes of a commit of one row to a timeline, before the rows and after them."""
 
@@ -433,6 +443,25 @@ def test_a_jvm_that_hangs_is_killed_after_the_deadline(
     assert "deadline of 1 s" in (report.error or "")
     assert not _is_running(process)
     assert launcher.run(orders.spec("bootstrap", "c", lock_wait_s=scaled(20.0)), orders.secrets).status == "succeeded"
+
+
+def test_a_select_that_never_ends_is_stopped_and_leaves_its_cores_to_the_next_job(
+    run_with: Callable[[str], JobRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks look at no interrupt within one row, so they would go on after Spark has cancelled their job."""
+    monkeypatch.setattr(warm, "STOP_TIMEOUT_S", 3)
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+    lake = PipelineLake(launcher._open(), tmp_path, {"flights": FLIGHTS}, {"wide": ENDLESS})
+    lake.put("flights", [(n, n) for n in range(300)])
+    report = launcher.run(lake.spec("bootstrap", "b", deadline_s=scaled(5)), {})
+    assert (report.status, report.timed_out, report.phases["compute"] > 0) == ("failed", True, True)
+    assert (report.error or "").startswith(f"The job took longer than its deadline of {scaled(5):g} s")
+    assert not (tmp_path / "lake" / "wide").exists()
+    assert lost_tasks(launcher._open()) == 0
+    lake.pipelines = {"wide": replace(ENDLESS, transform="SELECT id, delay AS n FROM flights")}
+    report = launcher.run(lake.spec("bootstrap", "c", deadline_s=scaled(60)), {})
+    assert (report.error, report.counts.applied) == (None, 300)
 
 
 def test_a_jvm_that_hangs_between_two_jobs_costs_one_job(

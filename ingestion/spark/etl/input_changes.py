@@ -138,7 +138,7 @@ def _why_unknown(uri: str, after: str, completed: Iterable[CompletedFile]) -> st
     if not oldest:
         return f"the table at {uri} has no commit: it was dropped, or is being built anew"
     if after < oldest:
-        return f"the commits of {uri} since {after} are archived"
+        return f"the commits of {uri} since {after} are archived, or the table was built anew"
     return f"the commit of {uri} that was completed at {after} was taken back, or the table was built anew"
 
 
