@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.runs import feed_schedule, run_worker
-from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import JobSpec
-from ingestion.spark.contract.write_lease import WriteLease
-from ingestion.spark.execute import execute
 from tests import factories
 from tests.contracts.awkward import keys, losses, names, partitions, sizes, zones
 from tests.contracts.awkward.check import check_copy
@@ -24,6 +19,7 @@ from tests.contracts.awkward.product import LAST, LATER, Product, onboard, watch
 from tests.contracts.awkward.shape import PARQUET, SQLITE, Shape
 from tests.contracts.awkward.sources import Sources, query
 from tests.factories import NOW
+from tests.spark.shared_session import SharedSession
 
 CAPITALS = names.named("OrderLines", space="_")
 SHAPES: dict[str, tuple[Shape, str]] = {
@@ -38,24 +34,6 @@ SHAPES: dict[str, tuple[Shape, str]] = {
     "one-row": (sizes.SHAPES["one row, by day"], SQLITE),
     "fat": (sizes.SHAPES["rows of 5 MB"], PARQUET),
 }
-
-
-class SharedSession:
-    """A launcher whose jobs run in the session of this folder's tests."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def run(
-        self, spec: JobSpec, secrets: Mapping[str, str], lease: WriteLease | None = None, guidance: object = None
-    ) -> JobReport:
-        return execute(spec, spark=self._spark, secrets=secrets, lease=lease)
-
-    def progress(self, run_id: str) -> None:
-        return None
-
-    def close(self) -> None:
-        pass
 
 
 def rows_in_lake(folder: Path) -> pa.Table:

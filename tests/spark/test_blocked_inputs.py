@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -14,38 +12,16 @@ from incidents.lifecycle.intake import process_flips
 from ingestion.models import Commit, JobRun, JobState, TouchedPartition
 from ingestion.ports import input_gate
 from ingestion.runs import job_runs, run_worker
-from ingestion.spark.contract.progress import JobProgress
-from ingestion.spark.contract.report import JobReport
-from ingestion.spark.contract.spec import JobSpec
-from ingestion.spark.contract.write_lease import WriteLease
-from ingestion.spark.execute import execute
 from lakehub.catalog.models import DataCenter, DatasetCopy
 from quality.models import Lane
 from quality.planning.touched_partitions import claim_touched_partitions
 from tests import factories as given
 from tests.factories import MINUTE, NOW, day
 from tests.spark.order_shop import Orders
+from tests.spark.shared_session import SharedSession
 from tests.web.incidents.failing_dataset import BAD_DAY, FailingDataset
 
 pytestmark = pytest.mark.django_db
-
-
-@dataclass
-class SharedSession:
-    """A launcher on the session that all tests share."""
-
-    spark: SparkSession
-
-    def run(
-        self, spec: JobSpec, secrets: Mapping[str, str], lease: WriteLease | None = None, guidance: object = None
-    ) -> JobReport:
-        return execute(spec, spark=self.spark, secrets=secrets, lease=lease)
-
-    def progress(self, run_id: str) -> JobProgress | None:
-        return None
-
-    def close(self) -> None:
-        """It is not ours to close."""
 
 
 def made_from(upstream: FailingDataset, orders: Orders) -> DatasetCopy:

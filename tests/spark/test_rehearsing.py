@@ -2,46 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehub.demo
 from ingestion.domain.pipelines.cases_file import PipelineTest, read_tests_file
+from ingestion.domain.pipelines.definition import PipelineDefinition
+from ingestion.domain.pipelines.problems import Problem
 from ingestion.domain.pipelines.reading import read_pipeline
+from ingestion.pipelines.folder import read_folder
 from ingestion.spark.contract.spec import PipelineInputSpec, PipelineSpec
 from ingestion.spark.etl.rehearsing import rehearse
 from ingestion.spark.job import JobError
-
-FOLDER = Path(lakehub.demo.__path__[0]) / "pipelines" / "carrier-earnings"
-TYPES = {
-    "flights": {"flight_date": "string", "carrier": "string", "status": "string", "distance": "long"},
-    "airlines": {"carrier": "string", "name": "string"},
-}
-TEXTS = {path.name: path.read_text() for path in FOLDER.iterdir()}
-PIPELINE = read_pipeline(TEXTS, TYPES)
-SPEC = PipelineSpec(tuple(PipelineInputSpec(each.name, "") for each in PIPELINE.inputs), PIPELINE.transform, PIPELINE.columns.types)  # fmt: skip
+from tests.soak.pipelines.flights import EXAMPLES, TABLES
 
 
-def shipped_tests() -> tuple[PipelineTest, ...]:
-    tests = read_tests_file(TEXTS["tests.yaml"], TYPES, PIPELINE.columns.names, [])
-    assert len(tests) == 2
-    return tests
+@dataclass(frozen=True)
+class Example:
+    """One that is shipped. `types`: of its inputs, by what the SELECT calls them."""
+
+    pipeline: PipelineDefinition
+    types: Mapping[str, Mapping[str, str]]
+    tests: tuple[PipelineTest, ...]
+
+    @property
+    def spec(self) -> PipelineSpec:
+        made = self.pipeline
+        inputs = tuple(PipelineInputSpec(each.name, "") for each in made.inputs)
+        return PipelineSpec(inputs, made.transform, made.columns.types, made.precombine)
 
 
-def test_the_shipped_example_passes_its_tests(spark: SparkSession) -> None:
-    rehearsed = list(rehearse(spark, SPEC, PIPELINE.record_key, TYPES, shipped_tests()))
-    assert [(each.passes, each.missing, each.unexpected) for each in rehearsed] == [(True, (), ())] * 2
+def example(name: str) -> Example:
+    texts = {path.name: path.read_text() for path in (EXAMPLES / name).iterdir()}
+    types = {each.name: _types_of(each.dataset) for each in read_pipeline(texts).inputs}
+    pipeline, problems = read_pipeline(texts, types, is_strict=True), list[Problem]()
+    tests = read_tests_file(texts["tests.yaml"], types, pipeline.columns.names, problems)
+    assert problems == []
+    return Example(pipeline, types, tests)
+
+
+def _types_of(dataset: str) -> Mapping[str, str]:
+    if dataset in TABLES:
+        return TABLES[dataset].columns
+    return read_pipeline(read_folder(EXAMPLES / dataset)).columns.types
+
+
+EARNINGS = example("carrier-earnings")
+TYPES, SPEC, KEY = EARNINGS.types, EARNINGS.spec, EARNINGS.pipeline.record_key
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in EXAMPLES.iterdir()))
+def test_a_shipped_example_passes_its_tests(spark: SparkSession, name: str) -> None:
+    shipped = example(name)
+    rehearsed = list(rehearse(spark, shipped.spec, shipped.pipeline.record_key, shipped.types, shipped.tests))
+    assert len(rehearsed) == len(shipped.tests) > 0
+    assert [(each.test, each.missing, each.unexpected) for each in rehearsed if not each.passes] == []
 
 
 def test_what_is_missing_and_what_is_there_besides_is_shown_in_the_columns_that_are_expected(
     spark: SparkSession,
 ) -> None:
-    first, second = shipped_tests()
+    first, second = EARNINGS.tests
     others = (replace(first, expected=({"carrier": "UA", "miles": "1500"},)), replace(second, expected=()))
-    wrong, empty = rehearse(spark, SPEC, PIPELINE.record_key, TYPES, others)
+    wrong, empty = rehearse(spark, SPEC, KEY, TYPES, others)
     assert (wrong.columns, wrong.missing, wrong.unexpected) == (
         ("carrier", "miles"),
         (("UA", "1500"),),
@@ -59,5 +84,5 @@ def test_of_rows_with_one_key_one_is_made_as_in_the_lake(spark: SparkSession) ->
 
 def test_a_value_that_is_none_of_its_column_is_refused(spark: SparkSession) -> None:
     bad = PipelineTest("bad", {"flights": ({"distance": "far"},)}, ())
-    with pytest.raises(JobError, match="`distance` is 'far', which is no long"):
-        list(rehearse(spark, SPEC, PIPELINE.record_key, TYPES, (bad,)))
+    with pytest.raises(JobError, match="`distance` is 'far', which is no int"):
+        list(rehearse(spark, SPEC, KEY, TYPES, (bad,)))

@@ -36,6 +36,7 @@ def test_a_pattern_chooses_faults_and_one_that_matches_none_is_refused() -> None
     assert {str(fault) for fault in islice(deal(Random(7), "beside"), 4)} == {
         "carrier-earnings beside a backfill process",
         "flights-wide beside a backfill process",
+        "maker-flights beside a backfill process",
     }
     with pytest.raises(SystemExit, match="No fault matches 'besides'"):
         next(deal(Random(7), "besides"))

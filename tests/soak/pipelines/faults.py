@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from random import Random
 
-PIPELINES = ("carrier-earnings", "carrier-months", "flights-wide")
+PIPELINES = ("carrier-earnings", "carrier-months", "flights-wide", "maker-flights")
 """In the order of their lineage."""
-_PARTITIONED = ("carrier-earnings", "flights-wide")
+_PARTITIONED = ("carrier-earnings", "flights-wide", "maker-flights")
+_OF_FLIGHTS = ("carrier-earnings", "flights-wide")
 _STEPS = ("ingestion.before_write", "ingestion.inside_commit", "ingestion.after_commit")
 
 
@@ -51,8 +52,8 @@ class Fault:
         return self.kind not in (Kind.DIES, Kind.KILLED)
 
 
-def _of_partitioned(*kinds: Kind) -> tuple[Fault, ...]:
-    return tuple(Fault(kind, name) for kind in kinds for name in _PARTITIONED)
+def _each(pipelines: Sequence[str], *kinds: Kind) -> tuple[Fault, ...]:
+    return tuple(Fault(kind, name) for kind in kinds for name in pipelines)
 
 
 FAMILIES: Mapping[str, tuple[Fault, ...]] = {
@@ -60,9 +61,9 @@ FAMILIES: Mapping[str, tuple[Fault, ...]] = {
         *(Fault(Kind.DIES, name, step) for name in PIPELINES for step in _STEPS),
         *(Fault(Kind.KILLED, name) for name in PIPELINES),
     ),
-    "backfill at once": _of_partitioned(Kind.BACKFILL_OVERTAKEN, Kind.OVERTAKEN),
-    "backfill process": _of_partitioned(Kind.BESIDE),
-    "undone change": _of_partitioned(Kind.UNDONE, Kind.UNDONE_WITHIN, Kind.READ_EARLY),
+    "backfill at once": _each(_PARTITIONED, Kind.BACKFILL_OVERTAKEN, Kind.OVERTAKEN),
+    "backfill process": _each(_PARTITIONED, Kind.BESIDE),
+    "undone change": _each(_OF_FLIGHTS, Kind.UNDONE, Kind.UNDONE_WITHIN, Kind.READ_EARLY),
 }
 
 

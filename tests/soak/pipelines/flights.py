@@ -172,18 +172,12 @@ class Changes:
         self.remove(name, self._some(name, count))
 
     def _correct_flights(self) -> None:
-        rows = self._some("flights", 4)
-        self.put(
-            "flights",
-            [
-                with_value(
-                    with_value(row, _DISTANCE, row[_DISTANCE] + 1),
-                    _STATUS,
-                    self.random.choice(("landed", "cancelled")),
-                )
-                for row in rows
-            ],
-        )
+        self.put("flights", [self._corrected(row) for row in self._some("flights", 4)])
+
+    def _corrected(self, flight: Row) -> Row:
+        flight = with_value(flight, _DISTANCE, flight[_DISTANCE] + 1)
+        flight = with_value(flight, _ARR_DELAY, (flight[_ARR_DELAY] or 0) + 1)
+        return with_value(flight, _STATUS, self.random.choice(("landed", "cancelled")))
 
     def _swap_planes(self) -> None:
         tails = [*(row[0] for row in self._some("planes", 5)), None]
@@ -218,4 +212,6 @@ def _key(name: str, row: Row) -> Row:
     return tuple(row[place_of(name, column)] for column in TABLES[name].key)
 
 
-_STATUS, _DISTANCE, _TAIL = (place_of("flights", column) for column in ("status", "distance", "tailnum"))
+_STATUS, _DISTANCE, _ARR_DELAY, _TAIL = (
+    place_of("flights", column) for column in ("status", "distance", "arr_delay", "tailnum")
+)

@@ -47,6 +47,15 @@ class Harms:
         for name in pipelines:
             require_done(self.lake.run("incremental", name))
 
+    def _follow_from_inputs(self, pipeline: str) -> None:
+        """Where its inputs are pipelines, a change reaches it through them."""
+        self._follow_inputs(pipeline)
+        self.follow([pipeline])
+
+    def _follow_inputs(self, pipeline: str) -> None:
+        inputs = (each.dataset for each in self.lake.pipelines[pipeline].inputs)
+        self.follow(each for each in inputs if each in self.lake.pipelines)
+
     def _kill(self, pipeline: str, run: str) -> None:
         process = start(self.lake, "incremental", run, pipeline=pipeline)
         Event().wait(self.random.uniform(0, _PROCESS_S))
@@ -61,13 +70,14 @@ class Harms:
         def change_and_follow() -> None:
             self.changes.make(2)
             self.changes.correct_flights()
-            self.follow([pipeline])
+            self._follow_from_inputs(pipeline)
 
         require_done(self.lake.run("backfill", pipeline, partitions=self._some_days(), before_write=change_and_follow))
 
     def _overtake_run(self, pipeline: str) -> None:
         def change_and_backfill() -> None:
             self.changes.make(2)
+            self._follow_inputs(pipeline)
             require_done(self.lake.run("backfill", pipeline, partitions=self._some_days()))
 
         require_done(self.lake.run("incremental", pipeline, before_write=change_and_backfill))
@@ -84,9 +94,10 @@ class Harms:
         try:
             wait_until("the backfill to have read", backfill.has_asked)
             self.changes.correct_flights()
+            self._follow_inputs(pipeline)
             require_done(self.lake.run("incremental", pipeline, before_write=let_both_write))
             self.changes.make(1)
-            self.follow([pipeline])
+            self._follow_from_inputs(pipeline)
             wait_until("the backfill to end", backfill.has_ended)
             backfill.has_succeeded()
         finally:
