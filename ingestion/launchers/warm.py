@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,11 +26,10 @@ from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
 from ingestion.spark.session import (
     close_session,
-    has_running_jobs,
+    do_tasks_go_on,
     is_jvm_alive,
     jvm_pid,
     killed_after,
-    lost_tasks,
     open_session,
     unusable_reason,
 )
@@ -41,7 +39,6 @@ logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20
 """A cancelled job that still runs after this long is stuck, and so are tasks of a job that failed: their JVM is killed."""
 _CANCEL_INTERVAL_S = 0.2
-_LOOK_INTERVAL_S = 0.2
 
 
 class WarmLauncher:
@@ -117,26 +114,15 @@ class WarmLauncher:
         if self._jobs >= self._config.max_jobs:
             return f"it has run {self._jobs} jobs"
         try:
-            if report.status == FAILED and _do_tasks_go_on(spark, group):
-                return "tasks of a job that failed do not stop"
+            with killed_after(spark, 2 * STOP_TIMEOUT_S):
+                if report.status == FAILED and do_tasks_go_on(spark, group, STOP_TIMEOUT_S):
+                    return "tasks of a job that failed do not stop"
             with killed_after(spark, STOP_TIMEOUT_S):
                 spark.catalog.clearCache()
         except (Py4JError, OSError):
             return "its JVM does not answer"
         used = resident_mb(os.getpid()) + resident_mb(jvm_pid(spark))
         return f"it uses {used} MB" if used > self._config.max_mb else None
-
-
-def _do_tasks_go_on(spark: SparkSession, group: str) -> bool:
-    """After STOP_TIMEOUT_S. Spark says at once that a job was cancelled, but a task that looks at no interrupt, such as a join of many rows with one, keeps its core
-    from all jobs that come after. A job that still counts as running would hide its tasks."""
-    ends_at = time.monotonic() + STOP_TIMEOUT_S
-    with killed_after(spark, 2 * STOP_TIMEOUT_S):
-        while has_running_jobs(spark, group) or lost_tasks(spark):
-            if time.monotonic() > ends_at:
-                return True
-            time.sleep(_LOOK_INTERVAL_S)
-    return False
 
 
 def resident_mb(process: int) -> int:

@@ -28,7 +28,6 @@ from ingestion.spark.contract.secret_refs import resolve_secret, resolved_option
 from ingestion.spark.contract.spec import JobSpec, PipelineSpec, SourceSpec, TableSpec
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
 from ingestion.spark.reading_pace import ReadingPace
-from ingestion.spark.session import stage_tasks
 from ingestion.spark.tables.timeline import LakeCommit, Timeline, open_storage
 
 logger = logging.getLogger(__name__)
@@ -126,7 +125,7 @@ class Job:
     def progress(self) -> JobProgress:
         """How far it is, asked from any thread. Raises what Spark raises where it is gone."""
         name, began = self.current_phase or ("start", self.started_monotonic)
-        done, total = (0, 0) if name == "read" else stage_tasks(self.spark)
+        done, total = (0, 0) if name == "read" else _stage_tasks(self.spark)
         seconds, servers = round(time.monotonic() - began, 1), self.count_index_servers()
         return JobProgress(name, seconds, self.rows_read, self.rows_total, done, total, servers)
 
@@ -288,3 +287,11 @@ def _cursor_facts(source: SourceSpec | None, unusable: UnusableCursors | None) -
 
 def _iso_utc(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat()
+
+
+def _stage_tasks(spark: SparkSession) -> tuple[int, int]:
+    """(done, all) tasks of the stages that run now: of one job where the session runs one at a time."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)

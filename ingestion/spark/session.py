@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -32,6 +33,7 @@ HALT_AFTER_S = 5
 """A JVM whose Python has gone has this long to end by itself (it does, unless someone still holds its standard input)."""
 CLOSE_TIMEOUT_S = 60
 _SIGKILL_EXIT_CODE = 137
+_POLL_S = 0.2
 
 
 class JavaNotFound(RuntimeError):
@@ -371,12 +373,15 @@ def _session_settings(submitted: bool, master: str | None, memory: str | None) -
     return _BASE_SETTINGS | submit_settings(master, memory, hudi_jar(os.environ))
 
 
-def stage_tasks(spark: SparkSession) -> tuple[int, int]:
-    """(done, all) tasks of the stages that run now: of one job where the session runs one at a time."""
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+def do_tasks_go_on(spark: SparkSession, group: str, seconds: float) -> bool:
+    """So long after its jobs were cancelled. Spark tells of that at once, and each task that looks at no interrupt takes a core from all jobs that come after."""
+    ends_at = time.monotonic() + seconds
+    # A job that still counts as running would hide its tasks: they would count as wanted.
+    while has_running_jobs(spark, group) or lost_tasks(spark):
+        if time.monotonic() > ends_at:
+            return True
+        time.sleep(_POLL_S)
+    return False
 
 
 def has_running_jobs(spark: SparkSession, group: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Max, Min
 
 from ingestion.domain.pipelines.pipeline_file import PIPELINE_FILE
-from ingestion.models import Commit, Pipeline, ReaderPosition, TouchedPartition
+from ingestion.models import Commit, ReaderPosition, TouchedPartition
 from ingestion.pipelines.positions import reader_name
 from ingestion.runs.modelled_tables.input_commits import SERVICES, inputs_of_file
 from lakehub.catalog.models import DatasetCopy
@@ -18,8 +18,8 @@ MAX_RANGES = 20
 
 def waiting_ranges(made: DatasetCopy, source: DatasetCopy) -> tuple[Interval, ...] | None:
     """Of `source`, an input of the pipeline that makes `made`; empty where its changes are not followed. None: nobody knows how far it was read."""
-    files = Pipeline.objects.filter(dataset=made.dataset_id).values_list("files", flat=True).first() or {}
-    inputs = inputs_of_file(files.get(PIPELINE_FILE, ""))
+    registered = getattr(made.dataset, "pipeline", None)
+    inputs = () if registered is None else inputs_of_file(registered.files.get(PIPELINE_FILE, ""))
     if not any(each.is_followed for each in inputs if each.dataset == source.dataset.name):
         return ()
     readers = ReaderPosition.objects.filter(copy=source, name=reader_name(made.dataset))

@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -22,7 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ingestion.spark.session import ask_jvm_pid, has_running_jobs, is_jvm_alive, jvm_pid, lost_tasks
+from ingestion.spark.session import ask_jvm_pid, do_tasks_go_on, is_jvm_alive, jvm_pid
 from lakehub.source_databases.deadline import deadline
 from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits
@@ -30,7 +29,6 @@ from quality.engines.scans.scan import Limits
 KILL_AFTER = timedelta(seconds=20)
 """A JVM has so long after the deadline to stop."""
 _EXIT_TIMEOUT_S = 10
-_POLL_S = 0.2
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 log = logging.getLogger(__name__)
 
@@ -89,20 +87,13 @@ class _JvmWatch:
             os.kill(self._process, signal.SIGKILL)
 
     def end_late_tasks(self) -> None:
-        """Spark tells of a cancelled job at once, and its tasks may go on for ever: each takes a core from all that come after."""
-        if not self.was_late.is_set():
-            return
-        ends_at = time.monotonic() + KILL_AFTER.total_seconds()
-        # A job that still counts as running would hide its tasks: they would count as wanted.
-        while has_running_jobs(self._spark, self._group) or lost_tasks(self._spark):
-            if time.monotonic() > ends_at:
-                log.warning(
-                    "Tasks of Spark did not stop at their deadline: its JVM is ended, the next scan starts a new one"
-                )
-                self.kill()
-                self.wait_for_end()
-                return
-            time.sleep(_POLL_S)
+        """They may go on for ever."""
+        if self.was_late.is_set() and do_tasks_go_on(self._spark, self._group, KILL_AFTER.total_seconds()):
+            log.warning(
+                "Tasks of Spark did not stop at their deadline: its JVM is ended, the next scan starts a new one"
+            )
+            self.kill()
+            self.wait_for_end()
 
     def has_ended(self) -> bool:
         """A connection that broke is seen a moment before the end of the process."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ingestion.spark import session
 from quality.engines.backends import spark_deadline as module
 
 
@@ -24,9 +25,9 @@ def is_ended(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         monkeypatch.setattr(module, "jvm_pid", lambda spark: 1)
         monkeypatch.setattr(module, "KILL_AFTER", timedelta(seconds=0.2))
-        monkeypatch.setattr(module, "_POLL_S", 0.01)
-        monkeypatch.setattr(module, "has_running_jobs", has_running_jobs)
-        monkeypatch.setattr(module, "lost_tasks", lambda spark: now[0][1])
+        monkeypatch.setattr(session, "_POLL_S", 0.01)
+        monkeypatch.setattr(session, "has_running_jobs", has_running_jobs)
+        monkeypatch.setattr(session, "lost_tasks", lambda spark: now[0][1])
         monkeypatch.setattr(module._JvmWatch, "kill", lambda self: self.was_killed.set())
         monkeypatch.setattr(module._JvmWatch, "wait_for_end", lambda self: None)
         spark: Any = None

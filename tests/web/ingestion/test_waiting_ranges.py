@@ -6,6 +6,8 @@ import re
 from datetime import datetime
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from ingestion.models import JobKind, JobRun
 from ingestion.runs.inputs import inputs_of_run
@@ -94,6 +96,14 @@ def test_many_are_asked_about_as_all_from_the_first_to_the_last(
     monkeypatch.setattr(module, "MAX_TOUCHED", 1_000)
     monkeypatch.setattr(module, "MAX_RANGES", 21)
     assert waiting_ranges(copy, input_copy("flights")) == tuple(every_other)
+
+
+def test_the_files_of_the_pipeline_are_read_once_for_all_inputs() -> None:
+    run = given.run(modelled(), JobKind.INCREMENTAL)
+    run = JobRun.objects.get(pk=run.pk)
+    with CaptureQueriesContext(connection) as seen:
+        assert len(inputs_of_run(run, now=NOW)) == 2
+    assert sum('FROM "ingestion_pipeline"' in query["sql"] for query in seen) == 1
 
 
 def test_commits_that_were_read_are_not_looked_at() -> None:
