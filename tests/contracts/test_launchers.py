@@ -377,8 +377,7 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with:
 def test_a_job_whose_jvm_is_killed_while_it_runs_says_so(run_with: Callable[[str], JobRun], orders: Orders) -> None:
     """Rather than that Java has no `java`, which is what py4j makes of it."""
     orders.fill(3)
-    launcher = run_with("warm").launcher
-    assert isinstance(launcher, WarmLauncher)
+    launcher = _warm(run_with)
     session = launcher._open()
     lease = CountedLease(lambda: os.kill(jvm_pid(session), signal.SIGKILL))
     report = launcher.run(orders.spec("bootstrap", "k"), orders.secrets, lease)
@@ -402,8 +401,7 @@ def test_the_deadline_counts_from_the_jobs_own_beginning(
     run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine that is later than the launcher's: a job that was ended before its own deadline would blame the database."""
-    launcher = run_with("warm").launcher
-    assert isinstance(launcher, WarmLauncher)
+    launcher = _warm(run_with)
 
     def begins_late(*args: Any, **kwargs: Any) -> JobReport:
         late = time.monotonic() + 2.0
@@ -424,8 +422,7 @@ def test_a_jvm_that_hangs_is_killed_after_the_deadline(
     """It answers nothing, so whoever asks it to stop waits with it."""
     monkeypatch.setattr(warm, "STOP_TIMEOUT_S", 2)
     orders.fill(3)
-    launcher = run_with("warm").launcher
-    assert isinstance(launcher, WarmLauncher)
+    launcher = _warm(run_with)
     process = jvm_pid(launcher._open())
 
     def stop_jvm() -> None:
@@ -450,8 +447,7 @@ def test_a_select_that_never_ends_is_stopped_and_leaves_its_cores_to_the_next_jo
 ) -> None:
     """Its tasks look at no interrupt within one row, so they would go on after Spark has cancelled their job."""
     monkeypatch.setattr(warm, "STOP_TIMEOUT_S", 3)
-    launcher = run_with("warm").launcher
-    assert isinstance(launcher, WarmLauncher)
+    launcher = _warm(run_with)
     lake = PipelineLake(launcher._open(), tmp_path, {"flights": FLIGHTS}, {"wide": ENDLESS})
     lake.put("flights", [(n, n) for n in range(300)])
     report = launcher.run(lake.spec("bootstrap", "b", deadline_s=scaled(5)), {})
@@ -468,8 +464,7 @@ def test_a_jvm_that_hangs_between_two_jobs_costs_one_job(
     run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warm, "STOP_TIMEOUT_S", 1)
-    launcher = run_with("warm").launcher
-    assert isinstance(launcher, WarmLauncher)
+    launcher = _warm(run_with)
     process = jvm_pid(launcher._open())
     os.kill(process, signal.SIGSTOP)
     with _killed_in_the_end(lambda: process):
@@ -479,6 +474,12 @@ def test_a_jvm_that_hangs_between_two_jobs_costs_one_job(
     assert (report.status, took < scaled(25)) == ("failed", True)
     assert "deadline of 1 s" in (report.error or "")
     assert launcher._session is None
+
+
+def _warm(run_with: Callable[[str], JobRun]) -> WarmLauncher:
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+    return launcher
 
 
 @contextmanager
@@ -500,8 +501,7 @@ def _is_running(process: int) -> bool:
 def test_the_next_write_goes_on_where_the_disk_was_full(run_with: Callable[[str], JobRun], orders: Orders) -> None:
     """The table format would leave a file of its timeline cut off, or a heartbeat that goes on: nobody could write the table again."""
     orders.fill(3)
-    launcher = run_with("warm").launcher
-    assert isinstance(launcher, WarmLauncher)
+    launcher = _warm(run_with)
     assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "succeeded"
     for number, size in enumerate((LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT)):
         orders.change(1, 9.0 + number, f"2026-11-16 09:0{number}:00")
@@ -527,8 +527,7 @@ def _files_of_at_most(size: int, launcher: WarmLauncher) -> Iterator[None]:
 def test_a_warm_session_is_renewed_when_it_is_worn(
     run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launcher = run_with("warm").launcher
-    assert isinstance(launcher, WarmLauncher)
+    launcher = _warm(run_with)
     monkeypatch.setattr(launcher, "_config", replace(launcher._config, max_jobs=launcher._jobs + 1))
     orders.source = replace(orders.source, object="oders")
     assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "failed"
